@@ -77,7 +77,7 @@ pub(crate) fn check_damaged(format: &dyn Format, dev: Arc<Overlay>, input: &mut 
     heap::limit(usize::MAX);
 }
 
-/// How a run attaches: in little memory.
+/// Returns how a run attaches: in little memory.
 pub(crate) fn attach(options: &str) -> Attach {
     Attach {
         memory: 4 << 20,

@@ -78,7 +78,7 @@ fn damaged_volumes_cannot_hurt_any_target() {
     fuse::requests(EACH_REQUEST);
 }
 
-/// All of them, or the ones whose names begin as `VOLARY_TARGET` says.
+/// Returns all of them, or the ones whose names begin as `VOLARY_TARGET` says.
 fn targets() -> impl Iterator<Item = (&'static str, Target)> {
     let wanted = std::env::var("VOLARY_TARGET").unwrap_or_default();
     TARGETS
@@ -135,7 +135,7 @@ fn fixtures() {
     }
 }
 
-/// The input of a seed: 16 to 400 bytes.
+/// Returns the input of a seed: 16 to 400 bytes.
 fn bytes(seed: u64) -> Vec<u8> {
     let mut x = seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mut next = || {

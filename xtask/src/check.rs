@@ -5,7 +5,7 @@ use crate::harness::Harness;
 use crate::run::Step;
 use anyhow::Result;
 
-/// fmt, clippy with warnings denied, unit tests, the library's features, docs.
+/// Runs the quick gate: fmt, clippy with warnings denied, unit tests, the library's features, docs.
 pub(crate) fn gate() -> Result<()> {
     format()?;
     let tests = Harness::new("--workspace --lib --bins").with("", &[]);

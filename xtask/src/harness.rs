@@ -57,7 +57,7 @@ struct Failure<'a> {
 }
 
 impl Harness {
-    /// The tests of these targets; none until [`with`](Self::with) is called.
+    /// Returns the tests of these targets; none until [`with`](Self::with) is called.
     pub(crate) fn new(targets: &str) -> Self {
         Self {
             targets: targets.to_owned(),
@@ -237,7 +237,7 @@ impl Failure<'_> {
         Ok(outcome.well)
     }
 
-    /// The test's name with its package's.
+    /// Returns the test's name with its package's.
     fn name(&self) -> String {
         match &self.test {
             Some(test) => format!("{} {test}", self.job.program.package()),
@@ -252,7 +252,7 @@ mod tests {
     use std::path::Path;
     use std::process::Command;
 
-    /// A script that stands for a program with one test.
+    /// Returns a script that stands for a program with one test.
     fn script(dir: &Path, package: &str, body: &str) -> Program {
         let dir = dir.join(package);
         std::fs::create_dir(&dir).unwrap();
@@ -267,7 +267,7 @@ mod tests {
         Program { path, dir }
     }
 
-    /// What becomes of such a script, and how often it was run.
+    /// Returns what becomes of such a script, and how often it was run.
     fn verdict(body: &str) -> (Result<()>, usize) {
         let dir = tempfile::TempDir::new().unwrap();
         let harness = Harness::new("").with("", &[]);
@@ -276,7 +276,7 @@ mod tests {
         (answer, runs.lines().count())
     }
 
-    /// A script in which the test of this name fails beside others and passes alone.
+    /// Returns a script in which the test of this name fails beside others and passes alone.
     fn passes_alone(test: &str) -> String {
         format!(
             r#"[ "$1" = --exact ] && [ "$2" = {test} ] || {{ printf 'failures:\n    {test}\n'; exit 101; }}"#

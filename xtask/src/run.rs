@@ -4,7 +4,7 @@ use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
-/// The root of the workspace.
+/// Returns the root of the workspace.
 pub(crate) fn root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.parent().unwrap_or(here).to_path_buf()
@@ -66,7 +66,7 @@ impl Step {
     }
 }
 
-/// Whether a program is found on PATH, `/sbin` and `/usr/sbin` included.
+/// Returns whether a program is found on PATH, `/sbin` and `/usr/sbin` included.
 pub(crate) fn found(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut dirs: Vec<PathBuf> = std::env::split_paths(&path).collect();

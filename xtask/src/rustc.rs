@@ -117,7 +117,7 @@ impl<'a> Call<'a> {
 mod tests {
     use super::*;
 
-    /// A call as cargo makes it.
+    /// Returns a call as cargo makes it.
     fn call(name: &'static str, kind: &'static [&'static str]) -> Vec<&'static str> {
         let start = [
             "--crate-name",

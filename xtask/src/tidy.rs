@@ -357,7 +357,7 @@ fn tests_that_skip_themselves_without_suites_are_among_the_suites() {
     }
 }
 
-/// The values of `code: "…"` under `dir`.
+/// Returns the values of `code: "…"` under `dir`.
 fn finding_codes(dir: &Path) -> BTreeSet<String> {
     let mut codes = BTreeSet::new();
     for file in files_below(dir, "rs") {

@@ -49,7 +49,7 @@ const PYTHON: &str = "impacket~=0.13.0 smbprotocol~=1.17 dissect.ffs~=3.12";
 /// What a Python says that has them.
 const IMPORTS: &str = "import impacket, smbprotocol, dissect.ffs";
 
-/// Where programs from crates.io are installed.
+/// Returns where programs from crates.io are installed.
 pub(crate) fn cargo_root() -> PathBuf {
     root().join("target/tools")
 }
@@ -69,7 +69,7 @@ fn install_elsewhere() -> Result<()> {
     install_guest()
 }
 
-/// Where a program is that pip installed.
+/// Returns where a program is that pip installed.
 pub(crate) fn python_bin(program: &str) -> PathBuf {
     cargo_root().join("python/bin").join(program)
 }
@@ -160,7 +160,7 @@ fn install_debian() -> Result<()> {
         .run()
 }
 
-/// The folder with the guest kernel's tools and images of other systems, if it
+/// Returns the folder with the guest kernel's tools and images of other systems, if it
 /// stands beside the workspace.
 pub(crate) fn shared() -> Option<PathBuf> {
     let dir = root().parent()?.join("shared");

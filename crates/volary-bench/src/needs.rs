@@ -83,7 +83,7 @@ pub(crate) fn lacking(e: Error) -> Result<String> {
     }
 }
 
-/// The value, or `None` where something is not here.
+/// Returns the value, or `None` where something is not here.
 ///
 /// # Errors
 /// Any other.

@@ -64,7 +64,7 @@ struct Space {
 }
 
 impl Faulty {
-    /// A device that does not fail as yet.
+    /// Returns a device that does not fail as yet.
     pub fn new(dev: Arc<dyn BlockDevice>) -> Self {
         Self {
             dev,
@@ -103,7 +103,7 @@ impl Faulty {
         *self.state.lock() = State::default();
     }
 
-    /// How many requests of a kind there were since the last [`fail`](Self::fail).
+    /// Returns how many requests of a kind there were since the last [`fail`](Self::fail).
     pub fn seen(&self, on: On) -> u64 {
         self.state
             .lock()
@@ -130,7 +130,7 @@ impl State {
             .map(|f| f.2)
     }
 
-    /// How a write to this range shall fail, if it shall.
+    /// Returns how a write to this range shall fail, if it shall.
     fn next_write(&mut self, offset: u64, len: u64) -> Option<How> {
         let told = self.next(On::Write);
         let bad = first_bad(&self.bad_writes, offset, len);
@@ -153,7 +153,7 @@ impl Space {
     }
 }
 
-/// Where the first bad place begins that the range touches.
+/// Returns where the first bad place begins that the range touches.
 fn first_bad(bad: &[Range<u64>], offset: u64, len: u64) -> Option<u64> {
     let touched = bad
         .iter()

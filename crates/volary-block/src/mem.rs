@@ -23,7 +23,7 @@ pub struct MemDevice {
 }
 
 impl MemDevice {
-    /// A device of `size` zero bytes, in sectors of 512 bytes.
+    /// Returns a device of `size` zero bytes, in sectors of 512 bytes.
     pub fn new(size: u64) -> Self {
         Self {
             size,
@@ -32,7 +32,7 @@ impl MemDevice {
         }
     }
 
-    /// A device that holds `bytes`.
+    /// Returns a device that holds `bytes`.
     #[expect(clippy::needless_pass_by_value, reason = "what a caller has is a Vec")]
     pub fn from_vec(bytes: Vec<u8>) -> Self {
         let dev = Self::new(bytes.len() as u64);
@@ -44,14 +44,14 @@ impl MemDevice {
         dev
     }
 
-    /// The same device, in sectors of `sector` bytes.
+    /// Returns the same device, in sectors of `sector` bytes.
     #[must_use]
     pub fn with_sector(mut self, sector: u32) -> Self {
         self.sector = sector;
         self
     }
 
-    /// A copy of all its bytes.
+    /// Returns a copy of all its bytes.
     pub fn to_vec(&self) -> Vec<u8> {
         let mut all = vec![0; usize::try_from(self.size).unwrap_or(usize::MAX)];
         for (i, part) in all.chunks_mut(CHUNK).enumerate() {
@@ -60,7 +60,7 @@ impl MemDevice {
         all
     }
 
-    /// Bytes of memory that its content takes.
+    /// Returns bytes of memory that its content takes.
     pub fn allocated(&self) -> u64 {
         let chunks: usize = self.shards.iter().map(|s| s.read().len()).sum();
         (chunks * CHUNK) as u64

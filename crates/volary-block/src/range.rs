@@ -2,7 +2,7 @@
 
 use volary_core::{Error, Kind, Result};
 
-/// The end of the range, if all of it is within `size` bytes.
+/// Returns the end of the range, if all of it is within `size` bytes.
 ///
 /// # Errors
 /// `Invalid`, naming the range and the size.

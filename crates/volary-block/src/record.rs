@@ -77,7 +77,7 @@ impl Recorder {
         }
     }
 
-    /// A copy of the requests so far.
+    /// Returns a copy of the requests so far.
     pub fn requests(&self) -> Vec<Request> {
         self.log.lock().requests.clone()
     }

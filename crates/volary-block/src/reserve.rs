@@ -34,7 +34,7 @@ pub struct Reservation {
 }
 
 impl Reservation {
-    /// The units on the device.
+    /// Returns the units on the device.
     #[must_use]
     pub fn range(&self) -> Range<u64> {
         self.first..self.first.saturating_add(self.len)
@@ -106,7 +106,7 @@ impl Reservations {
         back.into_iter().min()
     }
 
-    /// Those of a file that go for another of it.
+    /// Returns those of a file that go for another of it.
     fn make_way(&self, reservation: &Reservation) -> Vec<u64> {
         let own = self.by_owner.get(&reservation.owner);
         let own = own.map(Vec::as_slice).unwrap_or_default();
@@ -125,7 +125,7 @@ impl Reservations {
         back
     }
 
-    /// What is not used, or else what makes room for one more.
+    /// Returns what is not used, or else what makes room for one more.
     fn expired(&self, now: i64) -> Vec<u64> {
         let all = || self.by_first.iter();
         let idle = all().filter(|(_, kept)| now.saturating_sub(kept.used) > IDLE);
@@ -150,7 +150,7 @@ impl Reservations {
         }
     }
 
-    /// The oldest stretch of a file that fits, which is used at time `now`.
+    /// Returns the oldest stretch of a file that fits, which is used at time `now`.
     pub fn use_of(
         &mut self,
         owner: u64,
@@ -185,13 +185,13 @@ impl Reservations {
         lowest
     }
 
-    /// The lowest unit that is kept for anyone.
+    /// Returns the lowest unit that is kept for anyone.
     #[must_use]
     pub fn lowest(&self) -> Option<u64> {
         self.by_first.keys().next().copied()
     }
 
-    /// The stretch of another than `owner` that unit `at` lies in.
+    /// Returns the stretch of another than `owner` that unit `at` lies in.
     #[must_use]
     pub fn others_at(&self, at: u64, owner: Option<u64>) -> Option<Range<u64>> {
         let (_, kept) = self.by_first.range(..=at).next_back()?;
@@ -200,7 +200,7 @@ impl Reservations {
         (is_others && range.contains(&at)).then_some(range)
     }
 
-    /// Where the first stretch of another than `owner` begins that is past unit `at`;
+    /// Returns where the first stretch of another than `owner` begins that is past unit `at`;
     /// `u64::MAX` if there is none.
     #[must_use]
     pub fn others_above(&self, at: u64, owner: Option<u64>) -> u64 {
@@ -209,7 +209,7 @@ impl Reservations {
         others.map_or(u64::MAX, |(&first, _)| first)
     }
 
-    /// Where the last stretch of another than `owner` ends that is before unit `at`; 0 if
+    /// Returns where the last stretch of another than `owner` ends that is before unit `at`; 0 if
     /// there is none.
     #[must_use]
     pub fn others_below(&self, at: u64, owner: Option<u64>) -> u64 {

@@ -14,7 +14,7 @@ pub struct Slice {
 }
 
 impl Slice {
-    /// The `len` bytes of `dev` from byte `offset` on.
+    /// Returns the `len` bytes of `dev` from byte `offset` on.
     ///
     /// # Errors
     /// `Invalid` past the end of `dev`.
@@ -24,7 +24,7 @@ impl Slice {
         Ok(Self { dev, offset, len })
     }
 
-    /// Where it begins on the device below, in bytes.
+    /// Returns where it begins on the device below, in bytes.
     pub fn offset(&self) -> u64 {
         self.offset
     }

@@ -84,7 +84,7 @@ impl<'a> Ahead<'a> {
         }
     }
 
-    /// The next request, and room for it. Room is waited for in the order of requests: the one that
+    /// Returns the next request, and room for it. Room is waited for in the order of requests: the one that
     /// is needed first has it first.
     fn begin(&self) -> Option<(u64, Span, Result<Buf>)> {
         let mut issue = self.issue.lock();
@@ -159,7 +159,7 @@ fn around(device: &dyn BlockDevice) -> u64 {
     }
 }
 
-/// A buffer for a request: of the largest size, so that the next one can have it too, unless it is a
+/// Returns a buffer for a request: of the largest size, so that the next one can have it too, unless it is a
 /// small one.
 pub(crate) fn room(
     device: &dyn BlockDevice,

@@ -21,7 +21,7 @@ impl Meter {
         self.used.fetch_sub(len, Ordering::Relaxed);
     }
 
-    /// The most at a time.
+    /// Returns the most at a time.
     pub(crate) fn peak(&self) -> u64 {
         self.peak.load(Ordering::Relaxed)
     }
@@ -93,7 +93,7 @@ impl Budget {
         self.state.lock().max = max;
     }
 
-    /// The most that it gives out.
+    /// Returns the most that it gives out.
     pub(crate) fn max(&self) -> u64 {
         self.state.lock().max
     }
@@ -121,12 +121,12 @@ impl Budget {
         fits.then(|| self.hold(&mut state, len))
     }
 
-    /// A buffer for `len` bytes to be read into; what is in it is not said. As [`take`](Self::take).
+    /// Returns a buffer for `len` bytes to be read into; what is in it is not said. As [`take`](Self::take).
     pub(crate) fn buffer(self: &Arc<Self>, len: u64) -> Option<Buf> {
         self.buffer_of(len, len)
     }
 
-    /// The same, with room for `room` bytes, which are held: another may want it to be longer.
+    /// Returns the same, with room for `room` bytes, which are held: another may want it to be longer.
     pub(crate) fn buffer_of(self: &Arc<Self>, len: u64, room: u64) -> Option<Buf> {
         let count = usize::try_from(len).ok()?;
         if let Some(buf) = self.kept(count) {
@@ -138,14 +138,14 @@ impl Budget {
         Some(buf)
     }
 
-    /// A buffer without waiting. Returns `None` if the memory is not free now.
+    /// Returns a buffer without waiting. Returns `None` if the memory is not free now.
     pub(crate) fn try_buffer(self: &Arc<Self>, len: u64) -> Option<Buf> {
         let count = usize::try_from(len).ok()?;
         let kept = self.kept(count);
         kept.or_else(|| Some(Buf::new(count, self.try_take(len)?)))
     }
 
-    /// A buffer that was kept, if one is as long.
+    /// Returns a buffer that was kept, if one is as long.
     fn kept(self: &Arc<Self>, len: usize) -> Option<Buf> {
         let mut state = self.state.lock();
         let at = state

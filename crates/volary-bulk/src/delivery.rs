@@ -9,7 +9,7 @@ use volary_core::{Attr, Error};
 /// The bytes are the engine's until the call returns; as long as it does not, no more than the
 /// memory that is left is read.
 pub trait Consumer: Sync {
-    /// Whether a node is wanted. What is not is not told of; a directory is not entered. It is asked on a
+    /// Returns whether a node is wanted. What is not is not told of; a directory is not entered. It is asked on a
     /// thread of the engine, while others take what was listed before.
     fn wants(&self, file: &File<'_>) -> bool {
         let _ = file;

@@ -114,7 +114,7 @@ impl<'a> Fetch<'a> {
         is_small.into_iter().map(end).collect()
     }
 
-    /// The next files, and room for those that are not too large. Room for the first is waited for, in
+    /// Returns the next files, and room for those that are not too large. Room for the first is waited for, in
     /// the order of files: the one that is given first has it first.
     fn begin(&self) -> Option<(usize, Vec<Wanted>)> {
         let mut next = self.next.lock();

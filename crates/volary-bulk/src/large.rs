@@ -74,7 +74,7 @@ impl Large<'_> {
         })
     }
 
-    /// The extents from `at` on, as far as `len` bytes go.
+    /// Returns the extents from `at` on, as far as `len` bytes go.
     fn window(&self, at: u64, len: u64) -> Result<Window> {
         let mut extents = Vec::new();
         let session = &self.part.source.session;
@@ -185,7 +185,7 @@ impl Large<'_> {
     }
 }
 
-/// How much to ask for after a window: more, if it was all holes.
+/// Returns how much to ask for after a window: more, if it was all holes.
 fn next_len(window: &Window, len: u64) -> u64 {
     let is_hole = window.extents.iter().all(|e| e.place == Place::Hole);
     if is_hole {

@@ -37,7 +37,7 @@ impl Listed {
         }
     }
 
-    /// Its length in memory: it is in one piece.
+    /// Returns its length in memory: it is in one piece.
     pub(crate) fn len(&self) -> usize {
         usize::try_from(self.attr.size).unwrap_or(usize::MAX)
     }
@@ -162,7 +162,7 @@ impl List {
         self.files.is_empty() && self.names.is_empty()
     }
 
-    /// Whether others lie between its fragments, once they are sorted: most of the stretch that they are in
+    /// Returns whether others lie between its fragments, once they are sorted: most of the stretch that they are in
     /// is not theirs.
     pub(crate) fn is_scattered(&self) -> bool {
         let (first, last) = (self.pieces.first(), self.pieces.last());
@@ -173,7 +173,7 @@ impl List {
         stretch > bytes.saturating_mul(2)
     }
 
-    /// Whether the walk has gathered enough.
+    /// Returns whether the walk has gathered enough.
     pub(crate) fn is_full(&self) -> bool {
         self.bytes >= self.max || self.content >= self.content_max
     }
@@ -255,7 +255,7 @@ impl List {
     }
 }
 
-/// How a file of `size` bytes is read that has these extents, on a device of `device` bytes.
+/// Returns how a file of `size` bytes is read that has these extents, on a device of `device` bytes.
 pub(crate) fn mapped(extents: &[Extent], size: u64, device: u64) -> Mapped {
     if let [only] = extents
         && let Some(piece) = whole(only, size, device)
@@ -288,7 +288,7 @@ pub(crate) fn mapped(extents: &[Extent], size: u64, device: u64) -> Mapped {
     Mapped::Pieces(pieces, (!is_full).then(|| data.into()))
 }
 
-/// The fragment of a file that is one extent.
+/// Returns the fragment of a file that is one extent.
 fn whole(extent: &Extent, size: u64, device: u64) -> Option<Piece> {
     let Place::Device(at) = extent.place else {
         return None;

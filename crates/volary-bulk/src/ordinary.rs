@@ -130,13 +130,13 @@ impl Reading<'_> {
         failed(self.part, self.listed, Way::Ordinary(why), &e)
     }
 
-    /// Whether the node is what it was.
+    /// Returns whether the node is what it was.
     fn stayed(&self, attr: &Attr) -> bool {
         let now = || self.part.source.session.getattr_open(self.open);
         !self.part.source.is_live || now().is_ok_and(|now| is_same(&now, attr))
     }
 
-    /// All of a file that should have `size` bytes. A file that says that it is empty is asked all
+    /// Returns all of a file that should have `size` bytes. A file that says that it is empty is asked all
     /// the same: files that a kernel makes up say so. `None` if it has outgrown a piece.
     fn whole(&self, size: u64) -> Result<Option<Buf>> {
         let most = self.part.run.shares.whole_max;
@@ -174,7 +174,7 @@ impl Reading<'_> {
         Ok(done)
     }
 
-    /// Where there are data, of a file of a volume that tells.
+    /// Returns where there are data, of a file of a volume that tells.
     fn data_of(&self, attr: &Attr) -> Option<Box<[Range]>> {
         let session = &self.part.source.session;
         if attr.allocated >= attr.size || !session.caps().has(Caps::EXTENTS) {

@@ -95,7 +95,7 @@ impl<'a> Outlet<'a> {
         self.again.lock().push((file, why));
     }
 
-    /// The files that are to be read again.
+    /// Returns the files that are to be read again.
     pub(crate) fn into_again(self) -> Vec<Again> {
         self.again.into_inner()
     }

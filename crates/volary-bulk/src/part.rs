@@ -38,7 +38,7 @@ pub(crate) struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Nothing more is to be delivered.
+    /// Stops the run: nothing more is delivered.
     pub(crate) fn end(&self) {
         self.stop.store(true, std::sync::atomic::Ordering::Relaxed);
         self.reads.close();
@@ -46,6 +46,7 @@ impl Run<'_> {
         self.scratch.close();
     }
 
+    /// Breaks if the run was stopped.
     pub(crate) fn check(&self) -> ControlFlow<()> {
         match self.stop.load(std::sync::atomic::Ordering::Relaxed) {
             true => ControlFlow::Break(()),
@@ -64,13 +65,13 @@ pub(crate) struct Part<'a> {
 }
 
 impl Part<'_> {
-    /// Whether a file is put together of fragments and holes.
+    /// Returns whether a file is put together of fragments and holes.
     pub(crate) fn is_copied(&self, file: u32) -> bool {
         let file = self.list.files.get(file as usize);
         file.is_some_and(|f| f.fragments != 1 || f.data.is_some())
     }
 
-    /// How fragments become requests.
+    /// Returns how fragments become requests.
     pub(crate) fn merge(&self) -> Merge {
         Merge {
             gap: (self.run.options.method == Method::DaftM).then_some(self.tuned.gap),
@@ -78,7 +79,7 @@ impl Part<'_> {
         }
     }
 
-    /// The way of a file whose bytes came from the device in a sweep.
+    /// Returns the way of a file whose bytes came from the device in a sweep.
     pub(crate) fn way(&self, file: u32) -> Way {
         match self.is_copied(file) || self.run.options.shuffle.is_some() {
             true => Way::Assembled,
@@ -86,7 +87,7 @@ impl Part<'_> {
         }
     }
 
-    /// Whether a file's bytes can no longer be trusted to be what the walk saw.
+    /// Returns whether a file's bytes can no longer be trusted to be what the walk saw.
     pub(crate) fn has_changed(&self, file: u32) -> bool {
         if !self.source.is_live {
             return false;
@@ -99,7 +100,7 @@ impl Part<'_> {
     }
 }
 
-/// Whether nothing that counts for content has happened between two looks at a node.
+/// Returns whether nothing that counts for content has happened between two looks at a node.
 pub(crate) fn is_same(a: &volary_core::Attr, b: &volary_core::Attr) -> bool {
     (a.node, a.size, a.mtime, a.ctime, a.change) == (b.node, b.size, b.mtime, b.ctime, b.change)
 }

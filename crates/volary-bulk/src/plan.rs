@@ -23,7 +23,7 @@ pub(crate) struct Span {
 }
 
 impl Merge {
-    /// The first request for what is not done, from the `from`-th of sorted fragments on.
+    /// Returns the first request for what is not done, from the `from`-th of sorted fragments on.
     pub(crate) fn next(self, pieces: &[Piece], done: &Done, from: usize) -> Option<Span> {
         let first = (from..pieces.len()).find(|&i| !done.has(i))?;
         let start = pieces.get(first)?;

@@ -27,7 +27,7 @@ pub struct BulkFileRead {
 }
 
 impl BulkFileRead {
-    /// A run with these options.
+    /// Returns a run with these options.
     ///
     /// # Errors
     /// `Invalid` for less memory than [`Options::MEMORY_MIN`], for no workers or requests and more than

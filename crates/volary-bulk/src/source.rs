@@ -15,7 +15,7 @@ pub struct Source {
 }
 
 impl Source {
-    /// All of the volume, read through the session. Nobody changes it during the run, or it is
+    /// Returns all of the volume, read through the session. Nobody changes it during the run, or it is
     /// [live](Self::live).
     pub fn new(session: Session) -> Self {
         Self {
@@ -34,7 +34,7 @@ impl Source {
         self
     }
 
-    /// The device on which [`Place::Device`](volary_core::Place) of the volume's extents are. It is
+    /// Returns the device on which [`Place::Device`](volary_core::Place) of the volume's extents are. It is
     /// read beside the driver, which must be done with writing; past the host's page cache where that has little of it.
     #[must_use]
     pub fn on(mut self, device: Arc<dyn BlockDevice>) -> Self {
@@ -42,7 +42,7 @@ impl Source {
         self
     }
 
-    /// The session that it is read through.
+    /// Returns the session that it is read through.
     pub fn session(&self) -> &Session {
         &self.session
     }

@@ -106,7 +106,7 @@ impl<'a> Walk<'a> {
         ControlFlow::Continue(())
     }
 
-    /// The next directory to enter.
+    /// Returns the next directory to enter.
     fn next_dir(&mut self) -> Option<(Box<[u8]>, NodeId)> {
         if self.group.is_empty() && self.has_ahead {
             let rest = self.todo.len().saturating_sub(GROUP);

@@ -32,7 +32,7 @@ pub(crate) fn alarmed(fs: Fs, source: &Source) -> Arc<Alarm> {
     }))
 }
 
-/// What a driver has found, in a line.
+/// Returns what a driver has found, in a line.
 fn words(finding: &Finding) -> String {
     let place = match (&finding.path, finding.offset) {
         (Some(path), _) => format!("{}: ", escape(path)),
@@ -46,7 +46,7 @@ fn words(finding: &Finding) -> String {
     format!("{place}{}{repair} [{}]", finding.message, finding.code)
 }
 
-/// What the driver under a command's volume has found, in lines.
+/// Returns what the driver under a command's volume has found, in lines.
 pub(crate) fn found(fs: &Fs, name: &str) -> String {
     let lines = fs.findings();
     let lines = lines

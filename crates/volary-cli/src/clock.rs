@@ -2,9 +2,10 @@
 //!
 //! All times are read and printed in UTC.
 
+use std::time::Instant;
 use volary::Time;
 
-/// The time now: of the system, or, where it is set, of `SOURCE_DATE_EPOCH`
+/// Returns the time now: of the system, or, where it is set, of `SOURCE_DATE_EPOCH`
 /// (seconds since 1970), so that an image can be made twice with the same
 /// bytes.
 #[expect(clippy::disallowed_methods, reason = "this is where time comes from")]
@@ -17,10 +18,15 @@ pub(crate) fn now() -> Time {
     }
 }
 
-/// Returns a clock that tells the time since now.
+/// Returns the moment, which no setting of the system's clock moves.
 #[expect(clippy::disallowed_methods, reason = "this is where time comes from")]
+pub(crate) fn instant() -> Instant {
+    Instant::now()
+}
+
+/// Returns a clock that tells the time since now.
 pub(crate) fn stopwatch() -> volary::bulk::Clock {
-    let begin = std::time::Instant::now();
+    let begin = instant();
     std::sync::Arc::new(move || begin.elapsed())
 }
 
@@ -68,7 +74,7 @@ impl Parts {
         }
     }
 
-    /// The time, or `None` for a date that there is not.
+    /// Returns the time, or `None` for a date that there is not.
     pub(crate) fn time(self) -> Option<Time> {
         let in_range = (1..=12).contains(&self.month)
             && (1..=31).contains(&self.day)
@@ -126,7 +132,7 @@ pub(crate) fn push_minute(out: &mut Vec<u8>, time: Time) {
     );
 }
 
-/// A time as people write it: `now`, `@SECONDS`, `2026-11-21`,
+/// Returns a time as people write it: `now`, `@SECONDS`, `2026-11-21`,
 /// `2026-11-21 21:30`, `2026-11-21T21:30:05.25Z`.
 pub(crate) fn parse(text: &str) -> Option<Time> {
     if text == "now" {
@@ -155,7 +161,7 @@ pub(crate) fn parse(text: &str) -> Option<Time> {
     .time()
 }
 
-/// A time as `touch -t` has it: `[[CC]YY]MMDDhhmm[.ss]`, with this year where
+/// Returns a time as `touch -t` has it: `[[CC]YY]MMDDhhmm[.ss]`, with this year where
 /// there is none.
 pub(crate) fn parse_stamp(text: &str) -> Option<Time> {
     let (digits, second) = text.split_once('.').unwrap_or((text, "00"));

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 static STDOUT: AtomicBool = AtomicBool::new(false);
 
-/// Whether standard output was closed.
+/// Returns whether standard output was closed.
 pub(crate) fn is_stdout() -> bool {
     STDOUT.load(Ordering::Relaxed)
 }

@@ -34,7 +34,7 @@ pub(crate) enum Exit {
 }
 
 impl Exit {
-    /// The code that the shell sees.
+    /// Returns the code that the shell sees.
     pub(crate) const fn code(self) -> u8 {
         match self {
             Self::Done => 0,
@@ -49,7 +49,7 @@ impl Exit {
         }
     }
 
-    /// What it means, for the man page.
+    /// Returns what it means, for the man page.
     pub(crate) const fn words(self) -> &'static str {
         match self {
             Self::Done => "Done.",
@@ -118,7 +118,7 @@ impl Fail {
         }
     }
 
-    /// What `source` names could not be opened; or how, in the options, makes no sense.
+    /// Returns what `source` names could not be opened; or how, in the options, makes no sense.
     pub(crate) fn opening(source: impl fmt::Display, error: &Error) -> Self {
         let exit = match error.kind() {
             Kind::Corrupt => Exit::Damaged,
@@ -132,7 +132,7 @@ impl Fail {
         }
     }
 
-    /// The volume on `source` could not be opened. Says what a name was perhaps meant for.
+    /// Returns the volume on `source` could not be opened. Says what a name was perhaps meant for.
     pub(crate) fn volume(source: &Source, error: &Error) -> Self {
         let fail = Self::opening(source, error);
         let Source::Image { path, .. } = source else {
@@ -170,7 +170,7 @@ impl Fail {
         Self::new(Exit::Usage, line)
     }
 
-    /// The user stopped it.
+    /// Returns the user stopped it.
     pub(crate) fn stopped() -> Self {
         Self::new(Exit::Stopped, "stopped")
     }
@@ -182,7 +182,7 @@ impl Fail {
 }
 
 impl From<std::io::Error> for Fail {
-    /// An error of standard output. A closed pipe is how `| head` ends: no
+    /// Returns an error of standard output. A closed pipe is how `| head` ends: no
     /// more is wanted, and nothing is said.
     fn from(e: std::io::Error) -> Self {
         if e.kind() == std::io::ErrorKind::BrokenPipe {
@@ -192,7 +192,7 @@ impl From<std::io::Error> for Fail {
     }
 }
 
-/// An image that is there, and what follows on it after a colon.
+/// Returns an image that is there, and what follows on it after a colon.
 fn image_before_colon(path: &Path) -> Option<(&[u8], &[u8])> {
     let bytes = path.as_os_str().as_bytes();
     let at = bytes.iter().position(|&b| b == b':')?;
@@ -202,7 +202,7 @@ fn image_before_colon(path: &Path) -> Option<(&[u8], &[u8])> {
         .then_some((image, rest))
 }
 
-/// What to do about it, where the error does not say so itself.
+/// Returns what to do about it, where the error does not say so itself.
 fn advice(error: &Error, source: &dyn fmt::Display) -> String {
     match error.kind() {
         Kind::Corrupt => format!("; check the volume: volary fsck -n {source}"),
@@ -214,7 +214,7 @@ fn advice(error: &Error, source: &dyn fmt::Display) -> String {
     }
 }
 
-/// An error of the host without the number that Rust adds to it.
+/// Returns an error of the host without the number that Rust adds to it.
 pub(crate) fn words(e: &std::io::Error) -> String {
     let mut words = without_number(e.to_string());
     if let Some(first) = words.get(..1).map(str::to_lowercase) {

@@ -18,7 +18,7 @@ pub(crate) fn catch() {
     }
 }
 
-/// Whether the user has asked to stop.
+/// Returns whether the user has asked to stop.
 pub(crate) fn is_set() -> bool {
     STOPPED
         .get()

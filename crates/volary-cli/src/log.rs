@@ -9,13 +9,14 @@
 //! | `entry` | one event, as a line of text or of JSON |
 //! | `gather` | which events are written, and which are counted only |
 //! | `place` | where lines are written |
-//! | `target` | whose an event is, and when it is |
+//! | `target` | whose an event is |
 
 mod entry;
 mod gather;
 mod place;
 mod target;
 
+use crate::clock;
 use crate::exit::{Done, Exit, Fail, words};
 use entry::Entry;
 use gather::Gather;
@@ -26,7 +27,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
-use target::{OURS, REPORT, now};
+use target::{OURS, REPORT};
 use tracing::{Event, Level, Subscriber, error, info, warn};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::{Context, SubscriberExt};
@@ -197,7 +198,7 @@ impl<S: Subscriber> Layer<S> for Shared {
         if entry.target == REPORT {
             return log.write(&entry);
         }
-        let (entries, counted) = locked(&log.gather).take(entry, now());
+        let (entries, counted) = locked(&log.gather).take(entry, clock::instant());
         entries.iter().for_each(|entry| log.write(entry));
         if counted {
             log.mind();
@@ -231,7 +232,7 @@ impl Log {
     fn write_what_was_counted(&self) {
         let mut gather = locked(&self.gather);
         loop {
-            let due = gather.due(now());
+            let due = gather.due(clock::instant());
             if !due.is_empty() {
                 drop(gather);
                 due.iter().for_each(|entry| self.write(entry));
@@ -240,7 +241,7 @@ impl Log {
             }
             let left = gather
                 .next_due()
-                .map(|at| at.saturating_duration_since(now()));
+                .map(|at| at.saturating_duration_since(clock::instant()));
             let left = left.unwrap_or(gather::WINDOW).max(Duration::from_millis(1));
             let waited = self.counted.wait_timeout(gather, left);
             gather = waited.unwrap_or_else(PoisonError::into_inner).0;

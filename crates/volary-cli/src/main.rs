@@ -205,7 +205,7 @@ fn print(e: &clap::Error) -> exit::Done {
     Ok(out::Raw.write_all(text.as_bytes())?)
 }
 
-/// What the parser says, without its usage and what is no help: a hint follows a semicolon.
+/// Returns what the parser says, without its usage and what is no help: a hint follows a semicolon.
 fn one_line(text: &str) -> String {
     let mut whole = String::new();
     let lines = text.lines().map(str::trim);

@@ -41,7 +41,7 @@ pub(crate) fn begin(preset: &'static Preset, changes: u64) -> &'static Modelled 
     })
 }
 
-/// Whether images are on modelled disks.
+/// Returns whether images are on modelled disks.
 pub(crate) fn is_on() -> bool {
     MODELLED.get().is_some()
 }
@@ -85,10 +85,11 @@ pub(crate) fn open_volume(source: &Source, how: &Attach) -> Result<Opened> {
 impl Modelled {
     fn over(&self, image: Arc<dyn BlockDevice>) -> Result<Arc<dyn BlockDevice>> {
         let size = image.geometry().size;
-        if size > self.preset.capacity {
+        if size > self.preset.capacity() {
             let words = format!(
                 "larger than the disk {}, which has {} bytes",
-                self.preset.name, self.preset.capacity
+                self.preset.name,
+                self.preset.capacity()
             );
             return Err(Error::note(Kind::TooBig, words));
         }

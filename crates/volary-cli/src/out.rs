@@ -33,12 +33,12 @@ pub(crate) fn out() -> Out {
     BufWriter::with_capacity(BUFFER, Raw)
 }
 
-/// Whether standard output is a terminal.
+/// Returns whether standard output is a terminal.
 pub(crate) fn is_terminal() -> bool {
     rustix::termios::isatty(rustix::stdio::stdout())
 }
 
-/// Whether what goes to standard output is in colours: as `NO_COLOR`, `CLICOLOR_FORCE` and
+/// Returns whether what goes to standard output is in colours: as `NO_COLOR`, `CLICOLOR_FORCE` and
 /// `CLICOLOR` say, in this order; else, if it is a terminal that has any.
 pub(crate) fn is_coloured() -> bool {
     coloured(|name| std::env::var_os(name), is_terminal())
@@ -115,7 +115,7 @@ impl List {
     }
 }
 
-/// A size for people, as `ls -h` and `du -h` print it: `512`, `1.5K`, `64M`.
+/// Returns a size for people, as `ls -h` and `du -h` print it: `512`, `1.5K`, `64M`.
 pub(crate) fn human(bytes: u64) -> String {
     const UNITS: [&str; 6] = ["K", "M", "G", "T", "P", "E"];
     if bytes < 1024 {
@@ -136,7 +136,7 @@ pub(crate) fn human(bytes: u64) -> String {
     }
 }
 
-/// A size: in bytes, or for people.
+/// Returns a size: in bytes, or for people.
 pub(crate) fn size(bytes: u64, for_people: bool) -> String {
     if for_people {
         human(bytes)

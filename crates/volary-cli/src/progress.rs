@@ -14,7 +14,7 @@ pub(crate) struct Bar {
 }
 
 impl Bar {
-    /// A line, if there is a terminal to draw it on.
+    /// Returns a line, if there is a terminal to draw it on.
     pub(crate) fn new(verb: &'static str) -> Self {
         let bar = rustix::termios::isatty(rustix::stdio::stderr()).then(|| {
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
@@ -45,7 +45,7 @@ impl Bar {
 pub(crate) struct Stretch(Option<ProgressBar>);
 
 impl Stretch {
-    /// A line, if there is a terminal to draw it on.
+    /// Returns a line, if there is a terminal to draw it on.
     pub(crate) fn new() -> Self {
         let is_seen = rustix::termios::isatty(rustix::stdio::stderr());
         Self(is_seen.then(|| {

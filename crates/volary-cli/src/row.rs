@@ -30,7 +30,7 @@ const ALLOCATED: usize = 32;
 /// list more without end.
 pub(crate) const LISTING_MAX: usize = 512 << 20;
 
-/// The entries of a directory, in the order in which they lie.
+/// Returns the entries of a directory, in the order in which they lie.
 ///
 /// # Errors
 /// In one line.
@@ -38,7 +38,7 @@ pub(crate) fn read_dir(session: &Session, dir: &Attr, at: &At) -> Done<Vec<Row>>
     entries(session, dir).map_err(|e| Fail::at(at, &e))
 }
 
-/// The same, with the error as it is.
+/// Returns the same, with the error as it is.
 ///
 /// # Errors
 /// As `open` and `readdir` of [`Session`], and as `getattr` of the first node that has none.
@@ -64,7 +64,7 @@ pub(crate) struct Listing {
     bytes: usize,
 }
 
-/// What can be read of a directory, in the order in which it lies. The rest is told to `failed`.
+/// Returns what can be read of a directory, in the order in which it lies. The rest is told to `failed`.
 ///
 /// # Errors
 /// Of `failed`.
@@ -99,7 +99,7 @@ fn readable_listing(
     Ok(listing)
 }
 
-/// The entries of a directory, up to where it cannot be read, or takes more than `max` bytes.
+/// Returns the entries of a directory, up to where it cannot be read, or takes more than `max` bytes.
 pub(crate) fn entries_until(session: &Session, dir: &Attr, max: usize) -> Listing {
     let mut listing = Listing {
         rows: Vec::new(),
@@ -251,7 +251,7 @@ impl NodeJson {
     }
 }
 
-/// What a symlink holds; `None` for all else, and for one that is unreadable.
+/// Returns what a symlink holds; `None` for all else, and for one that is unreadable.
 pub(crate) fn target(session: &Session, attr: &Attr) -> Option<Vec<u8>> {
     if attr.kind != FileKind::Symlink {
         return None;
@@ -269,7 +269,7 @@ pub(crate) const fn minor(rdev: u64) -> u64 {
     rdev & 0xffff_ffff
 }
 
-/// The kind in a word.
+/// Returns the kind in a word.
 pub(crate) const fn kind_word(kind: FileKind) -> &'static str {
     match kind {
         FileKind::File => "file",
@@ -282,7 +282,7 @@ pub(crate) const fn kind_word(kind: FileKind) -> &'static str {
     }
 }
 
-/// The kind as the letter of `find -type`.
+/// Returns the kind as the letter of `find -type`.
 pub(crate) const fn kind_letter(kind: FileKind) -> u8 {
     match kind {
         FileKind::File => b'f',

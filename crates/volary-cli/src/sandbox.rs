@@ -72,7 +72,7 @@ pub(crate) struct SandboxArgs {
 }
 
 impl SandboxArgs {
-    /// How much is given up, if the configuration file says `config`.
+    /// Returns how much is given up, if the configuration file says `config`.
     pub(crate) fn level(&self, config: Option<Level>) -> Level {
         match self.no_sandbox {
             true => Level::Off,
@@ -80,7 +80,7 @@ impl SandboxArgs {
         }
     }
 
-    /// Who it becomes, if the configuration file says `config`.
+    /// Returns who it becomes, if the configuration file says `config`.
     ///
     /// # Errors
     /// Of the command line: not root, an unknown user, root.

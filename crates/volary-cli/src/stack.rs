@@ -30,7 +30,7 @@ pub(crate) fn stack(mut fs: Fs, specs: &[String], source: &Source) -> Done<(Fs, 
     Ok((fs, reports))
 }
 
-/// A layer that cannot be had: by the words that name it, or by what it found.
+/// Returns a layer that cannot be had: by the words that name it, or by what it found.
 fn refused(spec: &str, e: &Error) -> Fail {
     let words = format!("--layer {}: {e}", volary::escape(spec.as_bytes()));
     match e.kind() {
@@ -158,9 +158,8 @@ fn of_host(path: &str, e: &std::io::Error) -> Error {
 struct Clock(Instant);
 
 impl Clock {
-    #[expect(clippy::disallowed_methods, reason = "what a rate is measured by")]
     fn new() -> Self {
-        Self(Instant::now())
+        Self(crate::clock::instant())
     }
 }
 

@@ -41,7 +41,7 @@ impl KindArg {
     }
 }
 
-/// The name of a kind on the command line.
+/// Returns the name of a kind on the command line.
 pub(crate) fn kind(text: &str) -> Result<String, String> {
     let known = volary::format_of(text).map(|_| text.to_owned());
     known.map_err(|e| e.to_string())
@@ -111,7 +111,7 @@ pub(crate) fn attach_with(mut options: Options, usage: Use) -> Done<Attach> {
     })
 }
 
-/// The user's mask: it can be read only by setting it, which is done once.
+/// Returns the user's mask: it can be read only by setting it, which is done once.
 fn umask() -> u32 {
     static MASK: std::sync::OnceLock<u32> = std::sync::OnceLock::new();
     *MASK.get_or_init(|| {
@@ -191,7 +191,7 @@ impl At {
         Ok(Self { source, path })
     }
 
-    /// All of the arguments.
+    /// Returns all of the arguments.
     ///
     /// # Errors
     /// Of the first that makes no sense.
@@ -199,7 +199,7 @@ impl At {
         args.iter().map(|arg| Self::parse(arg)).collect()
     }
 
-    /// The same volume, another path.
+    /// Returns the same volume, another path.
     pub(crate) fn with_path(&self, path: Vec<u8>) -> Self {
         Self {
             source: self.source.clone(),
@@ -207,7 +207,7 @@ impl At {
         }
     }
 
-    /// The place named `name` in this one.
+    /// Returns the place named `name` in this one.
     pub(crate) fn join(&self, name: &[u8]) -> Self {
         self.with_path(join(&self.path, name))
     }
@@ -223,7 +223,7 @@ impl At {
         before
     }
 
-    /// The last part of the path; empty for the root.
+    /// Returns the last part of the path; empty for the root.
     pub(crate) fn name(&self) -> &[u8] {
         let mut parts = self.path.split(|&b| b == b'/');
         parts.rfind(|p| !p.is_empty()).unwrap_or_default()
@@ -236,7 +236,7 @@ impl fmt::Display for At {
     }
 }
 
-/// A place on the host or in a volume, from an argument.
+/// Returns a place on the host or in a volume, from an argument.
 ///
 /// # Errors
 /// Of the command line.
@@ -275,7 +275,7 @@ pub(crate) fn join(dir: &[u8], name: &[u8]) -> Vec<u8> {
     path
 }
 
-/// An argument that makes no sense, in one line.
+/// Returns an argument that makes no sense, in one line.
 pub(crate) fn usage(arg: &OsStr, error: &Error) -> Fail {
     Fail::usage(format!("{}: {error}", volary::escape(arg.as_bytes())))
 }
@@ -314,7 +314,7 @@ impl Volumes {
         closed.map(|()| answer)
     }
 
-    /// A session on a volume, which is opened at its first use. What is to be
+    /// Returns a session on a volume, which is opened at its first use. What is to be
     /// changed must be asked for first.
     ///
     /// # Errors
@@ -323,7 +323,7 @@ impl Volumes {
         self.open(source, usage).map(|open| open.session.clone())
     }
 
-    /// The device of a volume that is open, on which the places are that its extents name. None under
+    /// Returns the device of a volume that is open, on which the places are that its extents name. None under
     /// layers: these see each read, and may make something else of it.
     pub(crate) fn device(&self, source: &Source) -> Option<Arc<dyn BlockDevice>> {
         let has_layers = !self.args.options.layers.is_empty();
@@ -332,7 +332,7 @@ impl Volumes {
         open.device.clone()
     }
 
-    /// A volume as the bulk engine reads it: from the device it is on where that can be, and, of what
+    /// Returns a volume as the bulk engine reads it: from the device it is on where that can be, and, of what
     /// others may change meanwhile, with a look whether they have.
     ///
     /// # Errors
@@ -370,7 +370,7 @@ impl Volumes {
         self.open_with(source, usage, |_| {})
     }
 
-    /// The same, with options besides those that were given.
+    /// Returns the same, with options besides those that were given.
     fn open_with(
         &mut self,
         source: &Source,
@@ -555,13 +555,13 @@ impl Tally {
         }
     }
 
-    /// The code of the first failure.
+    /// Returns the code of the first failure.
     pub(crate) fn exit(&self) -> Exit {
         self.0.unwrap_or(Exit::Done)
     }
 }
 
-/// The node at a place; a symlink at its end is followed.
+/// Returns the node at a place; a symlink at its end is followed.
 ///
 /// # Errors
 /// In one line.
@@ -571,7 +571,7 @@ pub(crate) fn find(session: &Session, at: &At) -> Done<Entry> {
         .map_err(|e| Fail::at(at, &e))
 }
 
-/// The node at a place; a symlink at its end is the node.
+/// Returns the node at a place; a symlink at its end is the node.
 ///
 /// # Errors
 /// In one line.
@@ -581,7 +581,7 @@ pub(crate) fn find_itself(session: &Session, at: &At) -> Done<Entry> {
         .map_err(|e| Fail::at(at, &e))
 }
 
-/// The directory that a place is in, and its name there.
+/// Returns the directory that a place is in, and its name there.
 ///
 /// # Errors
 /// In one line; the root is in no directory.

@@ -108,7 +108,7 @@ fn soak(volume: &str) {
     assert_eq!(growth(&uses), None);
 }
 
-/// What the servers use when all clients stand still, again and again.
+/// Returns what the servers use when all clients stand still, again and again.
 fn looks(
     server: &Server,
     signals: &Signals,
@@ -157,7 +157,7 @@ fn growth(uses: &[Use]) -> Option<String> {
     (is > was).then(|| format!("descriptors grew from {was} to {is}"))
 }
 
-/// What a server uses after each 500 steps of 60,000, in looks that chance disturbs:
+/// Returns what a server uses after each 500 steps of 60,000, in looks that chance disturbs:
 /// `memory` and `descriptors` after so many steps, and what is under way.
 fn looked(memory: impl Fn(u64) -> u64, descriptors: impl Fn(u64) -> u64) -> Vec<Use> {
     let mut rng = volary_testkit::rng::Rng::new(1);

@@ -100,7 +100,7 @@ impl Acl {
         })
     }
 
-    /// The entries, in the order that Linux and FreeBSD want.
+    /// Returns the entries, in the order that Linux and FreeBSD want.
     pub fn entries(&self) -> Vec<AclEntry> {
         let named = |tag, of: &[(u32, u8)]| -> Vec<AclEntry> {
             of.iter().map(|&(id, bits)| (tag, bits, id)).collect()
@@ -135,7 +135,7 @@ impl Acl {
         Self::from_entries(&out)
     }
 
-    /// The value of an extended attribute of Linux.
+    /// Returns the value of an extended attribute of Linux.
     pub fn emit(&self) -> Vec<u8> {
         let mut out = VERSION.to_le_bytes().to_vec();
         for (tag, bits, id) in self.entries() {
@@ -146,18 +146,18 @@ impl Acl {
         out
     }
 
-    /// Whether it says no more than a mode can.
+    /// Returns whether it says no more than a mode can.
     pub fn is_mode(&self) -> bool {
         self.mask.is_none()
     }
 
-    /// Its nine permission bits; the group's are the mask, where there is one.
+    /// Returns its nine permission bits; the group's are the mask, where there is one.
     pub fn mode(&self) -> u32 {
         let group = self.mask.unwrap_or(self.group);
         u32::from(self.owner) << 6 | u32::from(group) << 3 | u32::from(self.other)
     }
 
-    /// The same with what it has in common with a mode as the mode has it.
+    /// Returns the same with what it has in common with a mode as the mode has it.
     #[must_use]
     pub fn with_mode(mut self, mode: u32) -> Self {
         let bits = |shift: u32| (mode >> shift & 7) as u8;
@@ -167,7 +167,7 @@ impl Acl {
         self
     }
 
-    /// The same without what the group has beside the mask, and named users and groups: what a
+    /// Returns the same without what the group has beside the mask, and named users and groups: what a
     /// mode can say of it.
     #[must_use]
     pub fn without_names(mut self) -> Self {
@@ -177,7 +177,7 @@ impl Acl {
         self
     }
 
-    /// What a new node has whose directory has this list as its default, and that is made
+    /// Returns what a new node has whose directory has this list as its default, and that is made
     /// with a mode: no more than either.
     #[must_use]
     pub fn inherited(self, mode: u32) -> Self {
@@ -185,7 +185,7 @@ impl Acl {
         self.with_mode(both)
     }
 
-    /// Whether all of `want` is granted to a caller who is neither root nor the owner, on a node of
+    /// Returns whether all of `want` is granted to a caller who is neither root nor the owner, on a node of
     /// this group.
     pub fn permits(&self, cred: &Cred, gid: u32, want: Access) -> bool {
         let masked = |bits: u8| Access(bits & self.mask.unwrap_or(7)).has(want);
@@ -204,7 +204,7 @@ impl Acl {
     }
 }
 
-/// The access list that a node has, as it now counts.
+/// Returns the access list that a node has, as it now counts.
 ///
 /// # Errors
 /// `Corrupt` for one that is not sound.
@@ -213,7 +213,7 @@ pub fn acl_of(fs: &dyn FileSystem, cx: &Ctx<'_>, attr: &Attr) -> Result<Option<A
     Ok(kept.map(|acl| acl.with_mode(attr.mode)))
 }
 
-/// The list that a directory has for what is made in it.
+/// Returns the list that a directory has for what is made in it.
 ///
 /// # Errors
 /// As [`acl_of`].
@@ -238,7 +238,7 @@ fn kept(fs: &dyn FileSystem, cx: &Ctx<'_>, attr: &Attr, name: &[u8]) -> Result<O
     }
 }
 
-/// Whether mode and access list of a node grant the caller all of `want`.
+/// Returns whether mode and access list of a node grant the caller all of `want`.
 ///
 /// # Errors
 /// As [`acl_of`].

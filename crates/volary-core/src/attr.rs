@@ -16,7 +16,7 @@ pub enum FileKind {
 }
 
 impl FileKind {
-    /// The `S_IFMT` bits of `st_mode`.
+    /// Returns the `S_IFMT` bits of `st_mode`.
     pub const fn mode_bits(self) -> u32 {
         match self {
             Self::File => 0o100_000,
@@ -29,7 +29,7 @@ impl FileKind {
         }
     }
 
-    /// The kind that the `S_IFMT` bits of `mode` name, if they name one.
+    /// Returns the kind that the `S_IFMT` bits of `mode` name, if they name one.
     pub const fn from_mode(mode: u32) -> Option<Self> {
         Some(match mode & 0o170_000 {
             0o100_000 => Self::File,
@@ -84,7 +84,7 @@ pub struct Attr {
 }
 
 impl Attr {
-    /// Whether the bits of mode, owner and group grant all of `want`. Root may
+    /// Returns whether the bits of mode, owner and group grant all of `want`. Root may
     /// all, but run only what somebody may run.
     pub fn permits(&self, cred: &Cred, want: Access) -> bool {
         if cred.is_root() {
@@ -176,7 +176,7 @@ impl Access {
     pub const fn and(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
-    /// Whether all of `other` is in it.
+    /// Returns whether all of `other` is in it.
     pub const fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }

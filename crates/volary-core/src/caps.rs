@@ -58,17 +58,17 @@ impl Caps {
     /// Changes come from elsewhere too, but no locks and no access (a cache of a remote).
     pub const SHARED: u32 = 1 << 19;
 
-    /// Whether all of `bits` are set.
+    /// Returns whether all of `bits` are set.
     pub const fn has(&self, bits: u32) -> bool {
         self.bits & bits == bits
     }
-    /// The same, less `bits`.
+    /// Returns the same, less `bits`.
     #[must_use]
     pub const fn without(mut self, bits: u32) -> Self {
         self.bits &= !bits;
         self
     }
-    /// The same, with `bits`.
+    /// Returns the same, with `bits`.
     #[must_use]
     pub const fn with(mut self, bits: u32) -> Self {
         self.bits |= bits;

@@ -46,7 +46,7 @@ const UPPER: [(u16, u16, u16, u16); 133] = [
     (0xff41, 0xff5a, 1, 0xff21),
 ];
 
-/// The upper-case form of a character; the character itself if it has none of its own kind. For
+/// Returns the upper-case form of a character; the character itself if it has none of its own kind. For
 /// every `c`, `fold_char(fold_char(c)) == fold_char(c)`.
 pub fn fold_char(c: char) -> char {
     if c.is_ascii() {
@@ -84,14 +84,14 @@ pub fn fold_into(name: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// The form in which names that differ in case alone are equal bytes; see [`fold_into`].
+/// Returns the form in which names that differ in case alone are equal bytes; see [`fold_into`].
 pub fn fold(name: &[u8]) -> Vec<u8> {
     let mut folded = Vec::new();
     fold_into(name, &mut folded);
     folded
 }
 
-/// Whether two names differ in case alone, or not at all: whether [`fold`] makes the same of them.
+/// Returns whether two names differ in case alone, or not at all: whether [`fold`] makes the same of them.
 pub fn same_name(a: &[u8], b: &[u8]) -> bool {
     a.eq_ignore_ascii_case(b) || !(a.is_ascii() && b.is_ascii()) && fold(a) == fold(b)
 }

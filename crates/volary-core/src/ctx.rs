@@ -46,7 +46,7 @@ impl Cred {
         Self::new(0, 0)
     }
 
-    /// A user with one group.
+    /// Returns a user with one group.
     pub fn new(uid: u32, gid: u32) -> Self {
         Self {
             uid,
@@ -55,12 +55,12 @@ impl Cred {
         }
     }
 
-    /// Whether the caller is in the group.
+    /// Returns whether the caller is in the group.
     pub fn in_group(&self, gid: u32) -> bool {
         self.gid == gid || self.groups.contains(&gid)
     }
 
-    /// Whether the caller is user 0, for whom access is not checked.
+    /// Returns whether the caller is user 0, for whom access is not checked.
     pub fn is_root(&self) -> bool {
         self.uid == 0
     }
@@ -96,7 +96,7 @@ impl Cancel {
     pub fn set(&self) {
         self.flag.store(true, Ordering::Relaxed);
     }
-    /// Whether it is set.
+    /// Returns whether it is set.
     pub fn is_set(&self) -> bool {
         self.flag.load(Ordering::Relaxed)
             || self.until.is_some_and(|(at, clock)| clock() >= at)

@@ -78,7 +78,7 @@ pub trait BlockDevice: Send + Sync {
         zero_by_writing(self, offset, len)
     }
 
-    /// Whether what is below keeps in memory what was read and written, and
+    /// Returns whether what is below keeps in memory what was read and written, and
     /// reads ahead: then small requests cost little, and keeping the same
     /// bytes above gains nothing. Constant. Default: it does not.
     fn is_cached(&self) -> bool {
@@ -98,7 +98,7 @@ pub trait BlockDevice: Send + Sync {
         let _ = (offset, len);
     }
 
-    /// The file of the host in which the range lies byte for byte, and where it begins there. Bytes of
+    /// Returns the file of the host in which the range lies byte for byte, and where it begins there. Bytes of
     /// the file are those of the device at every moment, so the host can copy them itself. `None`
     /// where that is not so, and where whoever reads the device must see each read. Default: `None`.
     fn in_host_file(&self, offset: u64, len: u64) -> Option<(BorrowedFd<'_>, u64)> {

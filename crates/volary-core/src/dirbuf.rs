@@ -69,7 +69,7 @@ impl DirBuf {
         self
     }
 
-    /// The same for a caller who also wants the extents of files of at most `size_max` bytes, if the
+    /// Returns the same for a caller who also wants the extents of files of at most `size_max` bytes, if the
     /// driver has them at hand. Means nothing where attributes are not wanted.
     #[must_use]
     pub fn with_extents(mut self, size_max: u64) -> Self {
@@ -77,7 +77,7 @@ impl DirBuf {
         self
     }
 
-    /// Whether the extents of a file of this size are wanted.
+    /// Returns whether the extents of a file of this size are wanted.
     pub fn wants_extents(&self, size: u64) -> bool {
         self.extents_of.is_some_and(|most| size <= most)
     }
@@ -98,12 +98,12 @@ impl DirBuf {
         }
     }
 
-    /// Whether whole node ids are wanted.
+    /// Returns whether whole node ids are wanted.
     pub fn wants_ids(&self) -> bool {
         self.want_attr || !self.numbers_do
     }
 
-    /// Whether attributes are wanted.
+    /// Returns whether attributes are wanted.
     pub fn wants_attr(&self) -> bool {
         self.want_attr
     }
@@ -141,12 +141,12 @@ impl DirBuf {
         true
     }
 
-    /// The entries, in order.
+    /// Returns the entries, in order.
     pub fn iter(&self) -> impl Iterator<Item = DirEntry<'_>> {
         (0..self.entries.len()).filter_map(|index| self.get(index))
     }
 
-    /// The entry of this number, from 0.
+    /// Returns the entry of this number, from 0.
     pub fn get(&self, index: usize) -> Option<DirEntry<'_>> {
         let s = self.entries.get(index)?;
         let before = index.checked_sub(1).and_then(|i| self.entries.get(i));
@@ -169,17 +169,17 @@ impl DirBuf {
         attrs.filter_map(|s| s.attr.as_mut()).for_each(&mut change);
     }
 
-    /// How many entries it holds.
+    /// Returns how many entries it holds.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether it holds none.
+    /// Returns whether it holds none.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// The place after the last entry that it holds.
+    /// Returns the place after the last entry that it holds.
     pub fn last_cookie(&self) -> Option<Cookie> {
         self.entries.last().map(|s| s.next)
     }

@@ -179,12 +179,12 @@ pub struct Corrupt {
 }
 
 impl Error {
-    /// The kind.
+    /// Returns the kind.
     pub fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// A kind with a sentence that says what and, where it can, what to do.
+    /// Returns a kind with a sentence that says what and, where it can, what to do.
     pub fn note(kind: Kind, words: impl Into<String>) -> Self {
         Self {
             kind,
@@ -192,7 +192,7 @@ impl Error {
         }
     }
 
-    /// A device error.
+    /// Returns a device error.
     pub fn io(doing: &'static str, offset: u64, len: u64, cause: impl Into<String>) -> Self {
         let io = IoDetail {
             doing,
@@ -212,7 +212,7 @@ impl Error {
         Self::io(doing, offset, len, HOST_FULL)
     }
 
-    /// Whether it is one of [`host_full`](Self::host_full).
+    /// Returns whether it is one of [`host_full`](Self::host_full).
     pub fn is_host_full(&self) -> bool {
         self.as_io().is_some_and(|io| io.cause == HOST_FULL)
     }
@@ -236,7 +236,7 @@ impl Error {
         }
     }
 
-    /// What the device said, for an `Io` that came from one.
+    /// Returns what the device said, for an `Io` that came from one.
     pub fn as_io(&self) -> Option<&IoDetail> {
         match self.detail.as_deref() {
             Some(Detail::Io(io)) => Some(io),
@@ -244,7 +244,7 @@ impl Error {
         }
     }
 
-    /// What contradicts what, for a `Corrupt`.
+    /// Returns what contradicts what, for a `Corrupt`.
     pub fn as_corrupt(&self) -> Option<&Corrupt> {
         match self.detail.as_deref() {
             Some(Detail::Corrupt(c)) => Some(c),

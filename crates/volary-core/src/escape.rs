@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Bytes from a disk or a wire, safe to print on a terminal: valid UTF-8 as it
+/// Returns bytes from a disk or a wire, safe to print on a terminal: valid UTF-8 as it
 /// is, but control characters, backslash and all other bytes as `\n`, `\\` or
 /// `\x1b`. Distinct bytes print distinctly.
 pub fn escape(bytes: &[u8]) -> Escaped<'_> {
@@ -12,7 +12,7 @@ pub fn escape(bytes: &[u8]) -> Escaped<'_> {
 /// Characters that [`escape_short`] leaves at most.
 const SHORT: usize = 64;
 
-/// What [`escape`] makes of bytes, cut after 64 characters: for lines of a log, of
+/// Returns what [`escape`] makes of bytes, cut after 64 characters: for lines of a log, of
 /// which somebody else chooses a part. `…` stands for what was cut.
 pub fn escape_short(bytes: &[u8]) -> String {
     // Nothing is escaped to less than a byte in four.

@@ -9,13 +9,13 @@ use std::sync::Arc;
 /// The operations on a device need it for themselves: a volume that is
 /// attached must not be checked, tuned or made anew at the same time.
 pub trait Format: Send + Sync {
-    /// The format's name: `fat`.
+    /// Returns the format's name: `fat`.
     fn name(&self) -> &'static str;
 
-    /// The kinds of its volumes, which [`make`](Self::make) knows: `fat12`, `fat16`, `fat32`.
+    /// Returns the kinds of its volumes, which [`make`](Self::make) knows: `fat12`, `fat16`, `fat32`.
     fn kinds(&self) -> &'static [&'static str];
 
-    /// Whether [`make`](Self::make) makes volumes of this format, or they are for reading only.
+    /// Returns whether [`make`](Self::make) makes volumes of this format, or they are for reading only.
     fn is_made(&self) -> bool {
         true
     }
@@ -45,7 +45,7 @@ pub trait Format: Send + Sync {
         Ok(None)
     }
 
-    /// The option of [`attach`](Self::attach) and [`check`](Self::check) that names the replica to
+    /// Returns the option of [`attach`](Self::attach) and [`check`](Self::check) that names the replica to
     /// go by, if there is one.
     fn replica_option(&self) -> Option<&'static str> {
         None
@@ -113,13 +113,13 @@ pub trait Format: Send + Sync {
         progress: &dyn Progress,
     ) -> Result<CheckReport>;
 
-    /// The superblock and the layout, in words.
+    /// Returns the superblock and the layout, in words.
     ///
     /// # Errors
     /// As [`attach`](Self::attach).
     fn info(&self, dev: Arc<dyn BlockDevice>) -> Result<Vec<Fact>>;
 
-    /// What [`dump`](Self::dump) can show: a pattern such as `cluster N`, and
+    /// Returns what [`dump`](Self::dump) can show: a pattern such as `cluster N`, and
     /// what it prints.
     fn dump_topics(&self) -> &'static [OptionSpec];
 
@@ -135,7 +135,7 @@ pub trait Format: Send + Sync {
         out: &mut dyn fmt::Write,
     ) -> Result<()>;
 
-    /// What lies where, in at most `cells` cells of equal length.
+    /// Returns what lies where, in at most `cells` cells of equal length.
     ///
     /// # Errors
     /// As [`attach`](Self::attach).
@@ -234,7 +234,7 @@ pub struct Remote {
 }
 
 impl Remote {
-    /// A volume that `open` opens, for reading.
+    /// Returns a volume that `open` opens, for reading.
     pub fn new(
         name: impl Into<String>,
         open: impl Fn() -> Result<Fs> + Send + Sync + 'static,
@@ -340,7 +340,7 @@ pub struct Fact {
 }
 
 impl Fact {
-    /// A fact in words.
+    /// Returns a fact in words.
     pub fn word(key: &'static str, value: impl Into<String>) -> Self {
         Self {
             key,
@@ -349,7 +349,7 @@ impl Fact {
             is_none: false,
         }
     }
-    /// A fact that the volume has none of.
+    /// Returns a fact that the volume has none of.
     pub fn none(key: &'static str) -> Self {
         Self {
             is_none: true,
@@ -360,7 +360,7 @@ impl Fact {
     pub fn maybe(key: &'static str, value: Option<String>) -> Self {
         value.map_or_else(|| Self::none(key), |value| Self::word(key, value))
     }
-    /// A figure and its unit.
+    /// Returns a figure and its unit.
     pub fn number(key: &'static str, number: u64, unit: &str) -> Self {
         let value = if unit.is_empty() {
             number.to_string()

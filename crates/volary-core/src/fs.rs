@@ -54,20 +54,20 @@ pub type Fs = Arc<dyn FileSystem>;
 pub trait FileSystem: Send + Sync {
     // ---- The volume ----
 
-    /// What this volume can do. Constant while it is attached.
+    /// Returns what this volume can do. Constant while it is attached.
     fn caps(&self) -> Caps;
 
-    /// The root directory.
+    /// Returns the root directory.
     fn root(&self) -> NodeId;
 
-    /// Who a caller with these credentials is on this volume, if not who they
+    /// Returns who a caller with these credentials is on this volume, if not who they
     /// say: the session asks once, and checks access and makes nodes as this
     /// one. A pure function, the same while the volume is attached.
     fn caller(&self, cred: &Cred) -> Option<Cred> {
         None
     }
 
-    /// How full the volume is.
+    /// Returns how full the volume is.
     fn statfs(&self, cx: &Ctx<'_>) -> Result<StatFs>;
 
     /// Makes all changes so far durable.
@@ -90,7 +90,7 @@ pub trait FileSystem: Send + Sync {
         Err(Kind::Unsupported.into())
     }
 
-    /// The quota of a user or group: the lowest number from `from` on of those that have
+    /// Returns the quota of a user or group: the lowest number from `from` on of those that have
     /// taken anything or have limits.
     ///
     /// # Errors
@@ -109,7 +109,7 @@ pub trait FileSystem: Send + Sync {
         Err(Kind::Unsupported.into())
     }
 
-    /// How old a change may get before whoever shares the volume makes it durable,
+    /// Returns how old a change may get before whoever shares the volume makes it durable,
     /// unless they are told otherwise. Constant while it is attached.
     fn commit_time(&self) -> Duration {
         COMMIT_TIME
@@ -125,13 +125,13 @@ pub trait FileSystem: Send + Sync {
 
     // ---- Names ----
 
-    /// The node that `name` leads to in `dir`. A symlink is not followed.
+    /// Returns the node that `name` leads to in `dir`. A symlink is not followed.
     ///
     /// # Errors
     /// `NotFound`.
     fn lookup(&self, cx: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<Entry>;
 
-    /// The directory that holds `dir`; the root holds itself. NFS asks for this
+    /// Returns the directory that holds `dir`; the root holds itself. NFS asks for this
     /// with `..`, and an overlay needs it to copy up.
     ///
     /// # Errors
@@ -256,7 +256,7 @@ pub trait FileSystem: Send + Sync {
 
     // ---- Nodes ----
 
-    /// The node's attributes.
+    /// Returns the node's attributes.
     fn getattr(&self, cx: &Ctx<'_>, node: NodeId) -> Result<Attr>;
 
     /// Changes attributes, all or none, and gives them as they now are.
@@ -267,13 +267,13 @@ pub trait FileSystem: Send + Sync {
         Err(Kind::ReadOnly.into())
     }
 
-    /// The part of `want` that `cx.cred` may do. Asked only of a volume with
+    /// Returns the part of `want` that `cx.cred` may do. Asked only of a volume with
     /// [`Caps::CHECKS_ACCESS`]; for others the session goes by mode and owner.
     fn access(&self, cx: &Ctx<'_>, node: NodeId, want: Access) -> Result<Access> {
         Err(Kind::Unsupported.into())
     }
 
-    /// What a symlink holds.
+    /// Returns what a symlink holds.
     ///
     /// # Errors
     /// `Invalid` if it is not a symlink.
@@ -281,7 +281,7 @@ pub trait FileSystem: Send + Sync {
         Err(Kind::Invalid.into())
     }
 
-    /// The value of an extended attribute.
+    /// Returns the value of an extended attribute.
     ///
     /// # Errors
     /// `NoXattr`.
@@ -297,7 +297,7 @@ pub trait FileSystem: Send + Sync {
         Err(Kind::Unsupported.into())
     }
 
-    /// The names of the extended attributes.
+    /// Returns the names of the extended attributes.
     fn listxattr(&self, cx: &Ctx<'_>, node: NodeId) -> Result<Vec<Vec<u8>>> {
         Err(Kind::Unsupported.into())
     }
@@ -310,7 +310,7 @@ pub trait FileSystem: Send + Sync {
         Err(Kind::Unsupported.into())
     }
 
-    /// A hint: the caller dropped `lookups` of the times it was given `node`.
+    /// Returns a hint: the caller dropped `lookups` of the times it was given `node`.
     /// Callers that do not count (NFS) never send it, so a driver that keeps a
     /// table of nodes bounds it anyway, and answers `Stale` if it must.
     fn forget(&self, node: NodeId, lookups: u64) {}

@@ -82,12 +82,12 @@ macro_rules! operations {
             /// Every operation that goes through [`Layer::around`].
             pub const ALL: &'static [Self] = &[$(Self::$call),*];
 
-            /// The method's name.
+            /// Returns the method's name.
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$call => stringify!($method)),* }
             }
 
-            /// Whether the operation can change what the volume holds. `Open`
+            /// Returns whether the operation can change what the volume holds. `Open`
             /// and `Create` open for writing; what changes is told by `write`.
             pub const fn changes(self) -> bool {
                 match self { $(Self::$call => $changes),* }
@@ -97,7 +97,7 @@ macro_rules! operations {
         /// A file system over a file system. Every method forwards unless it is
         /// overridden; see [`FileSystem`] for what each promises.
         pub trait Layer: Send + Sync + Sized {
-            /// What this layer lies on.
+            /// Returns what this layer lies on.
             fn below(&self) -> &Fs;
 
             /// Sees every operation that is not overridden: it may act before
@@ -111,19 +111,19 @@ macro_rules! operations {
                 call()
             }
 
-            /// What the volume can do through this layer.
+            /// Returns what the volume can do through this layer.
             fn caps(&self) -> Caps { self.below().caps() }
-            /// The root directory.
+            /// Returns the root directory.
             fn root(&self) -> NodeId { self.below().root() }
-            /// Who a caller is on the volume; not seen by `around`.
+            /// Returns who a caller is on the volume; not seen by `around`.
             fn caller(&self, cred: &Cred) -> Option<Cred> { self.below().caller(cred) }
-            /// How old a change may get; not seen by `around`.
+            /// Returns how old a change may get; not seen by `around`.
             fn commit_time(&self) -> Duration { self.below().commit_time() }
-            /// What the driver has found; not seen by `around`.
+            /// Returns what the driver has found; not seen by `around`.
             fn findings(&self) -> Vec<Finding> { self.below().findings() }
-            /// A hint; not seen by `around`.
+            /// Returns a hint; not seen by `around`.
             fn forget(&self, node: NodeId, lookups: u64) { self.below().forget(node, lookups); }
-            /// A hint; not seen by `around`.
+            /// Returns a hint; not seen by `around`.
             fn prefetch(&self, cx: &Ctx<'_>, nodes: &[NodeId], what: Prefetch) -> bool {
                 self.below().prefetch(cx, nodes, what)
             }

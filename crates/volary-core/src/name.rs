@@ -43,7 +43,7 @@ impl<'a> Name<'a> {
         Ok(Self(bytes))
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     pub fn as_bytes(self) -> &'a [u8] {
         self.0
     }

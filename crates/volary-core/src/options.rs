@@ -66,7 +66,7 @@ impl Options {
         self.0.retain(|(key, _)| !which(key));
     }
 
-    /// The one of these flags that was given last.
+    /// Returns the one of these flags that was given last.
     pub fn last_of<'a>(&self, keys: &[&'a str]) -> Option<&'a str> {
         let mut given = self.0.iter().rev().map(|(key, _)| key);
         given.find_map(|key| keys.iter().find(|known| *known == key).copied())
@@ -105,7 +105,7 @@ impl Options {
         Ok(())
     }
 
-    /// A flag: absent, bare, or one of `yes no true false on off 1 0`.
+    /// Returns a flag: absent, bare, or one of `yes no true false on off 1 0`.
     ///
     /// # Errors
     /// `Invalid` for any other value.
@@ -118,7 +118,7 @@ impl Options {
         }
     }
 
-    /// A number: decimal, `0x` hexadecimal, `0o` octal, with `k`, `M`, `G`, `T`
+    /// Returns a number: decimal, `0x` hexadecimal, `0o` octal, with `k`, `M`, `G`, `T`
     /// for powers of 1024.
     ///
     /// # Errors
@@ -129,7 +129,7 @@ impl Options {
             .transpose()
     }
 
-    /// A time in seconds, of which there may be parts: `5`, `0.5`; a day at most.
+    /// Returns a time in seconds, of which there may be parts: `5`, `0.5`; a day at most.
     ///
     /// # Errors
     /// `Invalid` if it is not one.
@@ -139,7 +139,7 @@ impl Options {
             .transpose()
     }
 
-    /// An octal number, as modes and masks are written.
+    /// Returns an octal number, as modes and masks are written.
     ///
     /// # Errors
     /// `Invalid` if it is not one.
@@ -152,7 +152,7 @@ impl Options {
             .transpose()
     }
 
-    /// The value of `key`; "" for a flag without one.
+    /// Returns the value of `key`; "" for a flag without one.
     pub fn get(&self, key: &str) -> Option<&str> {
         self.0
             .iter()
@@ -176,12 +176,12 @@ impl Options {
         }
     }
 
-    /// Whether there are none.
+    /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// A size in bytes as people write it: `512`, `0x1000`; `64k`, `64M`, `64MiB`, `1.5G` in powers of
+    /// Returns a size in bytes as people write it: `512`, `0x1000`; `64k`, `64M`, `64MiB`, `1.5G` in powers of
     /// 1024, and `64kB`, `64MB` in powers of 1000. `None` for what is not one, is no whole number of
     /// bytes or does not fit.
     pub fn parse_size(text: &str) -> Option<u64> {
@@ -235,7 +235,7 @@ fn parse_size(text: &str) -> Option<u64> {
     scaled(digits, base.pow(power))
 }
 
-/// A decimal number with or without a part behind a point, times `unit`.
+/// Returns a decimal number with or without a part behind a point, times `unit`.
 fn scaled(digits: &str, unit: u64) -> Option<u64> {
     let (whole, part) = digits.split_once('.').unwrap_or((digits, "0"));
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());

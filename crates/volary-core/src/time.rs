@@ -16,12 +16,12 @@ impl Time {
     /// 1970-01-01 00:00 UTC.
     pub const EPOCH: Self = Self { secs: 0, nanos: 0 };
 
-    /// A time at a whole second.
+    /// Returns a time at a whole second.
     pub const fn from_secs(secs: i64) -> Self {
         Self { secs, nanos: 0 }
     }
 
-    /// A time; nanoseconds past a second are carried over.
+    /// Returns a time; nanoseconds past a second are carried over.
     pub fn new(secs: i64, nanos: u32) -> Self {
         let carry = i64::from(nanos / 1_000_000_000);
         Self {
@@ -30,7 +30,7 @@ impl Time {
         }
     }
 
-    /// The last multiple of `step` nanoseconds that is not after this time.
+    /// Returns the last multiple of `step` nanoseconds that is not after this time.
     /// A step of 0 leaves it as it is.
     #[must_use]
     pub fn round_down(self, step: u64) -> Self {

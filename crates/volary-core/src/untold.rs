@@ -20,7 +20,7 @@ impl Untold {
         Arc::clone(&self.any)
     }
 
-    /// Whether no more findings are kept.
+    /// Returns whether no more findings are kept.
     pub fn is_full(&self) -> bool {
         self.waiting.len() >= MOST
     }

@@ -56,7 +56,7 @@ impl Alarm {
         }
     }
 
-    /// How many calls that change something, or make changes durable, have failed so. Of
+    /// Returns how many calls that change something, or make changes durable, have failed so. Of
     /// syncs in a row, which somebody tries again and again, the first alone counts.
     pub fn lost(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)

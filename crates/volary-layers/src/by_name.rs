@@ -142,7 +142,7 @@ pub fn layer_by_name(below: Fs, spec: &str, outside: &Arc<dyn Outside>) -> Resul
     Ok(Stacked { fs, report: None })
 }
 
-/// Whether a layer can do without its argument: `[ARG]`.
+/// Returns whether a layer can do without its argument: `[ARG]`.
 fn is_optional(value: &str) -> bool {
     value.starts_with('[') && value.ends_with(']')
 }

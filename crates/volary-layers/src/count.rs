@@ -54,7 +54,7 @@ impl Count {
         .collect()
     }
 
-    /// How often one operation was called.
+    /// Returns how often one operation was called.
     pub fn calls(&self, call: Call) -> u64 {
         let row = self.snapshot().into_iter().find(|row| row.call == call);
         row.map_or(0, |row| row.calls)

@@ -129,7 +129,7 @@ impl IdMap {
         }
     }
 
-    /// An access list with its ids as `map` has them; any other attribute's value as it is.
+    /// Returns an access list with its ids as `map` has them; any other attribute's value as it is.
     fn mapped(
         &self,
         name: &[u8],
@@ -171,7 +171,7 @@ impl IdMap {
 }
 
 impl IdRules {
-    /// The lowest quota from id `from` above on; `below` gives the volume's, from an id of its
+    /// Returns the lowest quota from id `from` above on; `below` gives the volume's, from an id of its
     /// own on.
     fn next_quota(
         &self,

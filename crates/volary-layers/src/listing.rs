@@ -11,7 +11,7 @@ pub(crate) struct Shown {
 }
 
 impl Shown {
-    /// An entry under another name.
+    /// Returns an entry under another name.
     pub(crate) fn renamed(entry: &DirEntry<'_>, name: Vec<u8>) -> Self {
         Self {
             node: entry.node,

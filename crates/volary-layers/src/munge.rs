@@ -39,7 +39,7 @@ pub enum Side {
     Below,
 }
 
-/// The form of any name that every client can hold.
+/// Returns the form of any name that every client can hold.
 pub fn munge(name: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(name.len());
     let mut at = 0;
@@ -69,7 +69,7 @@ pub fn munge(name: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The name whose form this is, if it is one's.
+/// Returns the name whose form this is, if it is one's.
 pub fn unmunge(form: &[u8]) -> Option<Vec<u8>> {
     let mut name = Vec::with_capacity(form.len());
     let mut rest = form;
@@ -97,7 +97,7 @@ fn is_escape(text: &[u8]) -> bool {
     matches!(text, [b'%', a, b, ..] if digit(a) && digit(b))
 }
 
-/// Whether DOS takes the name for a device's.
+/// Returns whether DOS takes the name for a device's.
 fn is_device(name: &[u8]) -> bool {
     let stem = name.split(|&b| b == b'.').next().unwrap_or_default();
     let stem = stem.trim_ascii_end();
@@ -135,7 +135,7 @@ impl Munge {
         }
     }
 
-    /// A name of the volume, as it is shown.
+    /// Returns a name of the volume, as it is shown.
     fn up(&self, name: &[u8]) -> Option<Vec<u8>> {
         match self.side {
             Side::Above => Some(munge(name)),
@@ -143,7 +143,7 @@ impl Munge {
         }
     }
 
-    /// A name that a client gave, as the volume has it; `otherwise` if it can
+    /// Returns a name that a client gave, as the volume has it; `otherwise` if it can
     /// have none.
     fn down(&self, name: Name<'_>, otherwise: Kind) -> Result<Vec<u8>> {
         let mapped = match self.side {

@@ -22,7 +22,7 @@ pub trait Outside: Send + Sync {
         Err(missing("files"))
     }
 
-    /// A clock that only goes forward.
+    /// Returns a clock that only goes forward.
     ///
     /// # Errors
     /// `Unsupported` if there is none.
@@ -30,7 +30,7 @@ pub trait Outside: Send + Sync {
         Err(missing("a clock"))
     }
 
-    /// A passphrase: the first line of the file at `path`, or, without a path,
+    /// Returns a passphrase: the first line of the file at `path`, or, without a path,
     /// the one that was given to the program. Whoever is asked for one that `is_new`
     /// is asked twice.
     ///

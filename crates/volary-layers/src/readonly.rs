@@ -36,7 +36,7 @@ impl Layer for ReadOnly {
         self.0.open(cx, node, mode)
     }
 
-    /// What a driver's own codes change is not known here.
+    /// Returns what a driver's own codes change is not known here.
     fn ioctl(&self, _: &Ctx<'_>, _: OpenId, _: u32, _: &[u8]) -> Result<Vec<u8>> {
         Err(Kind::ReadOnly.into())
     }

@@ -56,7 +56,7 @@ impl Known {
 }
 
 impl Subtree {
-    /// The subtree of `below` at `path`. Symlinks are not followed; empty parts
+    /// Returns the subtree of `below` at `path`. Symlinks are not followed; empty parts
     /// and `.` of the path are passed over.
     ///
     /// # Errors
@@ -95,7 +95,7 @@ impl Subtree {
         }
     }
 
-    /// Whether it is a directory of the subtree, by way of those that hold it; `None` if
+    /// Returns whether it is a directory of the subtree, by way of those that hold it; `None` if
     /// it is none at all.
     fn is_dir_inside(&self, cx: &Ctx<'_>, node: NodeId) -> Result<Option<bool>> {
         let mut at = node;

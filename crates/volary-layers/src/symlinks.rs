@@ -50,7 +50,7 @@ impl Symlinks {
         Ok(Self { below, opens })
     }
 
-    /// What an entry of `dir` leads to in the end.
+    /// Returns what an entry of `dir` leads to in the end.
     ///
     /// # Errors
     /// `NotFound`, `NotDir`, `Access`, `SymlinkLoop`, `NameTooLong`.
@@ -68,12 +68,12 @@ impl Symlinks {
         walk.run(cx)
     }
 
-    /// The same, but that what cannot be followed is not there.
+    /// Returns the same, but that what cannot be followed is not there.
     fn leads_to(&self, cx: &Ctx<'_>, dir: NodeId, entry: Entry) -> Option<Entry> {
         self.follow(cx, dir, entry).ok()
     }
 
-    /// The entry as it is below, if it is a symlink.
+    /// Returns the entry as it is below, if it is a symlink.
     fn link_at(&self, cx: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<Option<Entry>> {
         match self.below.lookup(cx, dir, name) {
             Ok(entry) => Ok(Some(entry).filter(|e| e.attr.kind == FileKind::Symlink)),

@@ -39,12 +39,12 @@ impl<'a> Asked<'a> {
         })
     }
 
-    /// The word behind the topic, if there is one.
+    /// Returns the word behind the topic, if there is one.
     pub fn word(&self) -> Option<&'a str> {
         self.arg
     }
 
-    /// The number behind the topic, if there is one: `12`, `0x1000`.
+    /// Returns the number behind the topic, if there is one: `12`, `0x1000`.
     ///
     /// # Errors
     /// `Invalid` for a word that is no number, or too large a one.
@@ -52,7 +52,7 @@ impl<'a> Asked<'a> {
         self.arg.map(|word| self.parse(word)).transpose()
     }
 
-    /// The number behind a topic that cannot do without.
+    /// Returns the number behind a topic that cannot do without.
     ///
     /// # Errors
     /// As [`number`](Self::number).

@@ -68,22 +68,22 @@ impl<'a, K: Eq + Hash> Findings<'a, K> {
         }
     }
 
-    /// What the check may do.
+    /// Returns what the check may do.
     pub fn mode(&self) -> CheckMode {
         self.mode
     }
 
-    /// Whether anything can be mended.
+    /// Returns whether anything can be mended.
     pub fn mends(&self) -> bool {
         self.mode != CheckMode::Look
     }
 
-    /// Whether damage can be mended.
+    /// Returns whether damage can be mended.
     pub fn mends_damage(&self) -> bool {
         matches!(self.mode, CheckMode::Mend | CheckMode::Ask)
     }
 
-    /// Whether preening has found damage: nothing may be written then.
+    /// Returns whether preening has found damage: nothing may be written then.
     pub fn stops(&self) -> bool {
         self.mode == CheckMode::Preen && self.damage > 0
     }
@@ -104,7 +104,7 @@ impl<'a, K: Eq + Hash> Findings<'a, K> {
         is_accepted
     }
 
-    /// The table at the head of this module.
+    /// Returns the table at the head of this module.
     fn wants(&self, finding: &Finding, answer: Answer) -> bool {
         if finding.severity == Severity::Note || finding.repair.is_empty() {
             return false;
@@ -141,7 +141,7 @@ impl<'a, K: Eq + Hash> Findings<'a, K> {
         is_accepted
     }
 
-    /// Whether a finding was told before and left.
+    /// Returns whether a finding was told before and left.
     pub fn is_left(&self, code: &'static str, key: K) -> bool {
         self.left.contains(&(code, key))
     }

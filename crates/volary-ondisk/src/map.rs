@@ -44,7 +44,7 @@ impl Use {
         Self::Lost,
     ];
 
-    /// The bytes of this use in a cell.
+    /// Returns the bytes of this use in a cell.
     pub fn of(self, cell: &mut MapCell) -> &mut u64 {
         match self {
             Self::System => &mut cell.system,
@@ -114,7 +114,7 @@ impl MapBuilder {
         }
     }
 
-    /// The first cell from `index` on that is not full.
+    /// Returns the first cell from `index` on that is not full.
     fn with_room(&mut self, index: usize) -> usize {
         let next = |room: &[u32], at: usize| room.get(at).map_or(at, |&next| next as usize);
         let mut found = index;
@@ -173,7 +173,7 @@ impl MapBuilder {
     }
 }
 
-/// Bytes of a cell that have a use.
+/// Returns bytes of a cell that have a use.
 fn used(cell: &MapCell) -> u64 {
     let MapCell {
         system,

@@ -175,13 +175,13 @@ impl<T, C: Count<T>> Opens<T, C> {
 }
 
 impl<T> Opens<T> {
-    /// Whether the node with the number `node` has an open.
+    /// Returns whether the node with the number `node` has an open.
     pub fn is_open(&self, node: u64) -> bool {
         self.counts.0.contains_key(&node)
     }
 }
 
-/// How often the place of an id had been used, and the place.
+/// Returns how often the place of an id had been used, and the place.
 fn parts(id: OpenId) -> (u32, usize) {
     ((id.0 >> 32) as u32, (id.0 & 0xffff_ffff) as usize)
 }

@@ -97,7 +97,7 @@ pub struct Circle<N> {
 }
 
 impl<N: Copy + Eq> Circle<N> {
-    /// A way that begins at `start`.
+    /// Returns a way that begins at `start`.
     pub fn new(start: N) -> Self {
         Self {
             landmark: start,
@@ -209,7 +209,7 @@ mod tests {
         assert_eq!(same(RenameFlags::KEEP), Err(Kind::Exists));
     }
 
-    /// Whether `dir` lies in `node`, where each directory is in that of half its number.
+    /// Returns whether `dir` lies in `node`, where each directory is in that of half its number.
     fn halves(dir: u32, node: u32) -> Result<bool> {
         lies_in(dir, node, |n| Ok((n > 1).then_some(n / 2)))
     }

@@ -70,7 +70,7 @@ pub fn with_commits<S: ?Sized, R>(
 mod tests {
     use super::*;
 
-    /// What was done: `a`ttempts and `c`ommits.
+    /// Returns what was done: `a`ttempts and `c`ommits.
     fn run(
         answers: Vec<Step<u32>>,
         commit: &Result<()>,

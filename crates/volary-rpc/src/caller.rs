@@ -73,7 +73,7 @@ pub enum Reply<'a> {
     Denied,
 }
 
-/// Which call a record replies to, and what it says.
+/// Returns which call a record replies to, and what it says.
 ///
 /// # Errors
 /// [`Garbage`] if it is no reply.

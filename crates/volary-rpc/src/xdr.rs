@@ -13,12 +13,12 @@ pub type Decoded<T> = Result<T, Garbage>;
 pub struct Input<'a>(&'a [u8]);
 
 impl<'a> Input<'a> {
-    /// All of `bytes`.
+    /// Returns all of `bytes`.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self(bytes)
     }
 
-    /// What is left.
+    /// Returns what is left.
     pub fn rest(&self) -> &'a [u8] {
         self.0
     }
@@ -29,7 +29,7 @@ impl<'a> Input<'a> {
         Ok(now)
     }
 
-    /// A fixed number of bytes, without padding: a multiple of four.
+    /// Returns a fixed number of bytes, without padding: a multiple of four.
     ///
     /// # Errors
     /// [`Garbage`] if less is left.
@@ -39,7 +39,7 @@ impl<'a> Input<'a> {
         Ok(*now)
     }
 
-    /// A number.
+    /// Returns a number.
     ///
     /// # Errors
     /// [`Garbage`] if less is left.
@@ -47,7 +47,7 @@ impl<'a> Input<'a> {
         self.array().map(u32::from_be_bytes)
     }
 
-    /// A number of two words.
+    /// Returns a number of two words.
     ///
     /// # Errors
     /// [`Garbage`] if less is left.
@@ -110,12 +110,12 @@ pub struct Output {
 }
 
 impl Output {
-    /// An empty one.
+    /// Returns an empty one.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// What was written.
+    /// Returns what was written.
     pub fn bytes(&self) -> &[u8] {
         self.bytes.get(..self.len).unwrap_or_default()
     }
@@ -132,12 +132,12 @@ impl Output {
         self.bytes.shrink_to_fit();
     }
 
-    /// How much was written, in bytes.
+    /// Returns how much was written, in bytes.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether nothing was written.
+    /// Returns whether nothing was written.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -196,7 +196,7 @@ impl Output {
     }
 }
 
-/// A count of things that are in memory, as XDR has it.
+/// Returns a count of things that are in memory, as XDR has it.
 pub fn count(n: usize) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX)
 }

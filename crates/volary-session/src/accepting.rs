@@ -38,11 +38,11 @@ impl AfterAccept {
 
 /// A connection, as it is weighed against others.
 pub trait Guest {
-    /// The party whose share it is part of.
+    /// Returns the party whose share it is part of.
     fn party(&self) -> Party;
-    /// Whether its client has proved itself: by a logon, or by a call that was accepted.
+    /// Returns whether its client has proved itself: by a logon, or by a call that was accepted.
     fn is_known(&self) -> bool;
-    /// Whether no request is in progress, and nothing is lost if it is closed.
+    /// Returns whether no request is in progress, and nothing is lost if it is closed.
     fn is_idle(&self) -> bool;
 }
 

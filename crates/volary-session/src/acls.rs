@@ -14,7 +14,7 @@ const BITS: u32 = 0o777;
 /// Those of the owner.
 const OWNERS: u32 = 0o700;
 
-/// Whether the extended attribute of this name is an access list.
+/// Returns whether the extended attribute of this name is an access list.
 pub(crate) fn is_acl(name: &[u8]) -> bool {
     name == ACL_ACCESS || name == ACL_DEFAULT
 }
@@ -106,7 +106,7 @@ impl Session {
         }
     }
 
-    /// What a node that is made with `set` in `dir` has of the directory's list; `set` then
+    /// Returns what a node that is made with `set` in `dir` has of the directory's list; `set` then
     /// is its owner's alone until it has that. Without a list, the umask counts.
     pub(crate) fn inherit(
         &self,

@@ -16,7 +16,7 @@ use volary_core::{
 };
 
 impl Session {
-    /// The entry that the open came through: a directory and the name in it,
+    /// Returns the entry that the open came through: a directory and the name in it,
     /// as they are now, whoever renamed it since. `None` once the entry is
     /// removed, and for an open without share mode or entry.
     pub fn place(&self, open: OpenId) -> Option<(NodeId, Vec<u8>)> {
@@ -68,7 +68,7 @@ impl Session {
         Ok(())
     }
 
-    /// Whether the open's entry goes with its last open; if the open remembers
+    /// Returns whether the open's entry goes with its last open; if the open remembers
     /// no entry, whether any of the node's does.
     pub fn delete_pending(&self, open: OpenId) -> bool {
         let Ok(opened) = self.volume.opens.get(open) else {
@@ -78,12 +78,12 @@ impl Session {
         self.volume.uses.is_deleting(opened.node, mark)
     }
 
-    /// How many opens the node has, of all callers.
+    /// Returns how many opens the node has, of all callers.
     pub fn open_count_of(&self, node: NodeId) -> usize {
         self.volume.uses.count(node)
     }
 
-    /// Whether anything below the directory is open by a caller whose opens
+    /// Returns whether anything below the directory is open by a caller whose opens
     /// remember entries.
     ///
     /// # Errors

@@ -159,7 +159,7 @@ impl Hub {
         self.count.store(all.len(), Ordering::Release);
     }
 
-    /// Whether anybody listens to changes of that origin.
+    /// Returns whether anybody listens to changes of that origin.
     pub(crate) fn is_heard(&self, origin: Option<ClientId>) -> bool {
         let unheard = self.unheard.load(Ordering::Acquire);
         let is_unheard = origin.is_some_and(|client| client.0 == unheard);
@@ -196,7 +196,7 @@ struct Waiting {
 const ROOM_KEPT: usize = 1024;
 
 impl Waiting {
-    /// The next event. With the last, the room that a flood of them took goes.
+    /// Returns the next event. With the last, the room that a flood of them took goes.
     fn next(&mut self) -> Option<Event> {
         let event = self.events.pop_front();
         if self.events.is_empty() {
@@ -207,7 +207,7 @@ impl Waiting {
 }
 
 impl EventQueue {
-    /// A queue for at most `limit` events (at least one).
+    /// Returns a queue for at most `limit` events (at least one).
     pub fn new(limit: usize) -> Self {
         Self {
             state: Mutex::default(),
@@ -216,7 +216,7 @@ impl EventQueue {
         }
     }
 
-    /// The next event; waits for one. `None` once the queue is closed and
+    /// Returns the next event; waits for one. `None` once the queue is closed and
     /// empty.
     pub fn take(&self) -> Option<Event> {
         let mut state = self.state.lock();
@@ -231,7 +231,7 @@ impl EventQueue {
         }
     }
 
-    /// The next event, if there is one now.
+    /// Returns the next event, if there is one now.
     pub fn try_take(&self) -> Option<Event> {
         self.state.lock().next()
     }

@@ -37,7 +37,7 @@ impl fmt::Debug for Grace {
 }
 
 impl Session {
-    /// The same caller, who claims again what was theirs: a [time of grace](Grace) does not
+    /// Returns the same caller, who claims again what was theirs: a [time of grace](Grace) does not
     /// keep their locks out.
     #[must_use]
     pub fn claiming(mut self) -> Self {

@@ -70,21 +70,21 @@ impl OpenHow {
         self
     }
 
-    /// The same with this share mode.
+    /// Returns the same with this share mode.
     #[must_use]
     pub fn with_share(mut self, share: Share) -> Self {
         self.share = Some(share);
         self
     }
 
-    /// The same for who holds, or is to have, a lease under this key.
+    /// Returns the same for who holds, or is to have, a lease under this key.
     #[must_use]
     pub fn with_lease_key(mut self, key: LeaseKey) -> Self {
         self.lease_key = Some(key);
         self
     }
 
-    /// The same, beside these.
+    /// Returns the same, beside these.
     #[must_use]
     pub fn beside(mut self, beside: Beside) -> Self {
         self.beside = beside;

@@ -29,7 +29,7 @@ impl Session {
         self.open_entry_of(node, None, how)
     }
 
-    /// The same through the entry `at` (a directory and a name in it), which
+    /// Returns the same through the entry `at` (a directory and a name in it), which
     /// has to lead to the node, and which an open with a share mode remembers:
     /// see [`place`](Self::place).
     ///
@@ -46,7 +46,7 @@ impl Session {
         self.open_seen(&attr, at, how)
     }
 
-    /// The same for a node that the caller has just looked at: `attr` are its
+    /// Returns the same for a node that the caller has just looked at: `attr` are its
     /// attributes as a look-up gave them, and it is they that rights are judged by.
     ///
     /// # Errors
@@ -76,7 +76,7 @@ impl Session {
         self.open_bare_seen(&attr, at, &OpenHow::from(Mode::Read).with_share(share))
     }
 
-    /// The same for a node that the caller has just looked at, with the keys of
+    /// Returns the same for a node that the caller has just looked at, with the keys of
     /// a lease; `how.mode` means nothing.
     ///
     /// # Errors
@@ -178,7 +178,7 @@ impl Session {
         Ok(open)
     }
 
-    /// What the open table is to know of an open.
+    /// Returns what the open table is to know of an open.
     pub(crate) fn opened_as(
         &self,
         attr: &Attr,
@@ -343,7 +343,7 @@ impl Session {
         self.fs().ioctl(&self.ctx(), opened.data()?, code, input)
     }
 
-    /// The node that is open, and what for.
+    /// Returns the node that is open, and what for.
     ///
     /// # Errors
     /// None of its own.
@@ -381,7 +381,7 @@ impl Session {
         }
     }
 
-    /// An open about to be written by this caller.
+    /// Returns an open about to be written by this caller.
     fn to_write(&self, open: OpenId) -> Result<(Ctx<'_>, Opened)> {
         let opened = self.volume.opens.get(open)?;
         if !opened.writes() {
@@ -483,7 +483,7 @@ impl Session {
         }
     }
 
-    /// The epoch to note for an open of a node with these attributes.
+    /// Returns the epoch to note for an open of a node with these attributes.
     pub(crate) fn plain_epoch(&self, attr: &Attr) -> u64 {
         match rules::without_set_id(attr.mode) {
             None if !self.volume.caps.has(Caps::XATTRS) => {

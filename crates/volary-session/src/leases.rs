@@ -73,15 +73,15 @@ impl LeaseBits {
     /// All three.
     pub const ALL: Self = Self(7);
 
-    /// Whether all of `bits` are in it.
+    /// Returns whether all of `bits` are in it.
     pub const fn has(self, bits: Self) -> bool {
         self.0 & bits.0 == bits.0
     }
-    /// Whether any of `bits` is in it.
+    /// Returns whether any of `bits` is in it.
     pub const fn has_any(self, bits: Self) -> bool {
         self.0 & bits.0 != 0
     }
-    /// The same less `bits`.
+    /// Returns the same less `bits`.
     #[must_use]
     pub const fn without(self, bits: Self) -> Self {
         Self(self.0 & !bits.0)
@@ -148,7 +148,7 @@ pub trait LeaseSink: Send + Sync {
     /// One lease is taken away.
     fn broken(&self, broken: &LeaseBreak);
 
-    /// Whether it is an oplock, which is one of R, RW and RHW and when broken
+    /// Returns whether it is an oplock, which is one of R, RW and RHW and when broken
     /// becomes R or nothing.
     fn is_oplock(&self) -> bool {
         false

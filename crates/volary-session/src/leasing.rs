@@ -57,7 +57,7 @@ impl Session {
         Ok(bits)
     }
 
-    /// What the key holds.
+    /// Returns what the key holds.
     ///
     /// # Errors
     /// `Invalid` if it has no lease.
@@ -65,7 +65,7 @@ impl Session {
         self.volume.uses.lease_state(&key)
     }
 
-    /// The node that the key has a lease on, until the last open of the key
+    /// Returns the node that the key has a lease on, until the last open of the key
     /// ends. With the key no other node can be opened.
     pub fn leased_node(&self, key: LeaseKey) -> Option<NodeId> {
         self.volume.uses.leased_node(&key)
@@ -79,14 +79,14 @@ impl Session {
         self.volume.uses.give_up(&key)
     }
 
-    /// Whether reading (`writes` false) or writing the node as one without a
+    /// Returns whether reading (`writes` false) or writing the node as one without a
     /// lease would wait now for another's lease: for servers with few threads.
     pub fn would_wait(&self, node: NodeId, writes: bool) -> bool {
         let impact = if writes { Impact::WRITE } else { Impact::READ };
         self.volume.uses.would_wait(node, By::Key(None), impact)
     }
 
-    /// Whether removing, renaming or replacing the node would wait now for
+    /// Returns whether removing, renaming or replacing the node would wait now for
     /// another's lease.
     pub fn would_wait_for_name(&self, node: NodeId) -> bool {
         self.volume
@@ -166,7 +166,7 @@ impl Session {
 }
 
 impl Volume {
-    /// How many leases there are.
+    /// Returns how many leases there are.
     pub fn lease_count(&self) -> usize {
         self.uses.lease_count()
     }
@@ -183,7 +183,7 @@ impl Volume {
         self.uses.change(node, by);
     }
 
-    /// The most that a lease can be here: where others change nodes unheard,
+    /// Returns the most that a lease can be here: where others change nodes unheard,
     /// nothing; where they are heard of when it has happened, not gathered
     /// writes.
     fn lease_most(&self) -> LeaseBits {

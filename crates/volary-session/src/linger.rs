@@ -145,7 +145,7 @@ mod tests {
         Instant::now()
     }
 
-    /// A clock that goes on by a microsecond at each look.
+    /// Returns a clock that goes on by a microsecond at each look.
     fn clock() -> Instant {
         let (base, micros) = NOW.get();
         let base = base.unwrap_or_else(start);
@@ -158,7 +158,7 @@ mod tests {
         NOW.set((base, now + micros));
     }
 
-    /// How often it is looked for the next request, after one that came `gap`
+    /// Returns how often it is looked for the next request, after one that came `gap`
     /// microseconds after the answer before; the next is found at the `found`-th look.
     fn looks(linger: &Linger, gap: u64, found: u32) -> u32 {
         pass(gap);

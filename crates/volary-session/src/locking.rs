@@ -99,7 +99,7 @@ impl Session {
         Ok(())
     }
 
-    /// A lock that keeps `owner` from having this one: the first by offset, or
+    /// Returns a lock that keeps `owner` from having this one: the first by offset, or
     /// nobody's on all bytes in a [time of grace](crate::Grace). `None` if it could be
     /// had now.
     ///
@@ -116,7 +116,7 @@ impl Session {
         Ok(self.volume.ranges.test(&want))
     }
 
-    /// All byte-range locks on the node, by offset.
+    /// Returns all byte-range locks on the node, by offset.
     ///
     /// # Errors
     /// None of its own.

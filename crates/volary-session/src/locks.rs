@@ -177,12 +177,12 @@ impl LockTable {
         found
     }
 
-    /// Whether there are any locks on the volume.
+    /// Returns whether there are any locks on the volume.
     pub(crate) fn has_locks(&self) -> bool {
         self.locked_nodes.load(Ordering::Acquire) > 0
     }
 
-    /// Whether a lock on the node is such.
+    /// Returns whether a lock on the node is such.
     pub(crate) fn any(&self, node: NodeId, such: impl Fn(&HeldLock) -> bool) -> bool {
         let state = self.state.lock();
         let locks = state.nodes.get(&node);
@@ -210,7 +210,7 @@ impl LockTable {
         }
     }
 
-    /// A lock that keeps this one from being had: the first one by offset, or that of
+    /// Returns a lock that keeps this one from being had: the first one by offset, or that of
     /// nobody on all bytes in a time of grace.
     pub(crate) fn test(&self, want: &Wanted) -> Option<HeldLock> {
         let state = self.state.lock();
@@ -227,19 +227,19 @@ impl LockTable {
         self.freed.notify_all();
     }
 
-    /// Whether a time of grace lasts.
+    /// Returns whether a time of grace lasts.
     pub(crate) fn is_grace(&self) -> bool {
         self.state.lock().graces > 0
     }
 
-    /// All locks on the node, by offset.
+    /// Returns all locks on the node, by offset.
     pub(crate) fn held(&self, node: NodeId) -> Vec<HeldLock> {
         let state = self.state.lock();
         let locks = state.nodes.get(&node);
         locks.map_or_else(Vec::new, |locks| locks.held.iter().copied().collect())
     }
 
-    /// How many wait.
+    /// Returns how many wait.
     pub(crate) fn waiting_count(&self) -> usize {
         self.state.lock().waiting.len()
     }
@@ -376,7 +376,7 @@ impl State {
             })
     }
 
-    /// Whether one of those in the way waits, by way of others, for the one who
+    /// Returns whether one of those in the way waits, by way of others, for the one who
     /// wants this. Whoever wants an exact lock may be in the way of itself, and
     /// is not told.
     fn would_never_end(&self, want: &Wanted) -> bool {

@@ -13,7 +13,7 @@ use volary_core::{
 };
 
 impl Session {
-    /// The node that `name` leads to in `dir`; `.` is the directory itself and
+    /// Returns the node that `name` leads to in `dir`; `.` is the directory itself and
     /// `..` the one that holds it. A symlink is not followed. Needs search
     /// (execute) access on the directory.
     ///
@@ -29,7 +29,7 @@ impl Session {
         self.lookup_in(&cx, &attr, name)
     }
 
-    /// The same in a directory that the caller has just looked at: `dir` are its
+    /// Returns the same in a directory that the caller has just looked at: `dir` are its
     /// attributes, by which the right to search is judged.
     ///
     /// # Errors
@@ -43,7 +43,7 @@ impl Session {
         self.lookup_in(&cx, dir, name)
     }
 
-    /// The same, in a directory that was found searchable.
+    /// Returns the same, in a directory that was found searchable.
     pub(crate) fn lookup_in(&self, cx: &Ctx<'_>, dir: &Attr, name: &[u8]) -> Result<Entry> {
         match name {
             b"." => Ok(Entry {
@@ -247,7 +247,7 @@ impl Session {
         Ok(entry)
     }
 
-    /// Whether the caller may give the node another name, whatever its directory says.
+    /// Returns whether the caller may give the node another name, whatever its directory says.
     fn may_link(&self, cx: &Ctx<'_>, attr: &Attr) -> Result<bool> {
         if !self.checks_rights() || rules::owns(attr, &self.cred) {
             return Ok(true);
@@ -270,7 +270,7 @@ impl Session {
         make()
     }
 
-    /// What a new entry `name` of the directory is made with, and what it is given then, once it is found
+    /// Returns what a new entry `name` of the directory is made with, and what it is given then, once it is found
     /// that the caller may make it.
     ///
     /// # Errors

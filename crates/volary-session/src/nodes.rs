@@ -32,7 +32,7 @@ fn is_unread(e: &Error) -> bool {
 }
 
 impl Session {
-    /// The attributes of an entry that a listing of `dir` gave.
+    /// Returns the attributes of an entry that a listing of `dir` gave.
     ///
     /// # Errors
     /// Of the driver, where they do not come from the node.
@@ -61,7 +61,7 @@ impl Session {
         }
     }
 
-    /// The node's attributes. Needs no access.
+    /// Returns the node's attributes. Needs no access.
     ///
     /// # Errors
     /// None of its own.
@@ -90,7 +90,7 @@ impl Session {
         self.change(&self.ctx(), node, set, None)
     }
 
-    /// The same for the node of an open, where a size needs only that it was
+    /// Returns the same for the node of an open, where a size needs only that it was
     /// opened for writing.
     ///
     /// # Errors
@@ -108,7 +108,7 @@ impl Session {
         self.change(&self.ctx(), opened.node, set, Some(opened.mark))
     }
 
-    /// The attributes of the node of an open.
+    /// Returns the attributes of the node of an open.
     ///
     /// # Errors
     /// None of its own.
@@ -163,7 +163,7 @@ impl Session {
         Ok(after)
     }
 
-    /// Whether the change needs no look at what the node is now: made by one
+    /// Returns whether the change needs no look at what the node is now: made by one
     /// who may all, without side effects.
     fn is_plain_change(&self, set: &SetAttr) -> bool {
         let may_all = self.volume.trust || self.cred.is_root();
@@ -238,7 +238,7 @@ impl Session {
         }
     }
 
-    /// The node's access list, if it has one, as it now counts. Needs no access.
+    /// Returns the node's access list, if it has one, as it now counts. Needs no access.
     ///
     /// # Errors
     /// None of its own.
@@ -246,7 +246,7 @@ impl Session {
         acl_of(&**self.fs(), &self.ctx(), attr)
     }
 
-    /// What a symlink holds. Needs no access.
+    /// Returns what a symlink holds. Needs no access.
     ///
     /// # Errors
     /// `Invalid` if it is not a symlink.

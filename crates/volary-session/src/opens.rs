@@ -48,7 +48,7 @@ impl Opened {
         self.mode != Mode::Read && self.holds == Holds::Data
     }
 
-    /// The file system's open.
+    /// Returns the file system's open.
     ///
     /// # Errors
     /// `Access` for a bare open.
@@ -59,7 +59,7 @@ impl Opened {
         }
     }
 
-    /// What it wants, where that is only counted.
+    /// Returns what it wants, where that is only counted.
     pub(crate) fn wants(&self) -> Rights {
         match self.holds {
             Holds::Data => self.mode.into(),
@@ -67,7 +67,7 @@ impl Opened {
         }
     }
 
-    /// The file system's open, if there is one.
+    /// Returns the file system's open, if there is one.
     pub(crate) fn any(&self) -> Option<OpenId> {
         (self.holds != Holds::Nothing).then_some(self.below)
     }
@@ -94,7 +94,7 @@ struct Place {
 }
 
 impl OpenTable {
-    /// A table for `limit` opens, give or take the threads that open at once.
+    /// Returns a table for `limit` opens, give or take the threads that open at once.
     pub(crate) fn new(limit: usize) -> Self {
         Self {
             shards: Default::default(),
@@ -104,7 +104,7 @@ impl OpenTable {
         }
     }
 
-    /// How many opens there are.
+    /// Returns how many opens there are.
     pub(crate) fn len(&self) -> usize {
         self.len.load(Ordering::Relaxed)
     }
@@ -139,7 +139,7 @@ impl OpenTable {
         Ok(id(place.generation, index, number))
     }
 
-    /// The open.
+    /// Returns the open.
     ///
     /// # Errors
     /// `Stale` if it is gone, or never was.

@@ -27,8 +27,8 @@ pub struct VolumeOptions {
 }
 
 impl VolumeOptions {
-    /// Nobody trusted, 35 s for a lease, the usual limits, [`Commit::AsVolume`], and
-    /// nobody who hears of it when a commit fails.
+    /// Returns options by which access is checked here, with leases of 35 s, the usual limits,
+    /// [`Commit::AsVolume`], and nobody to tell when a commit fails.
     pub fn new(name: impl Into<String>, clock: fn() -> Time) -> Self {
         Self {
             name: name.into(),

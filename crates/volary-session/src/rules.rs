@@ -11,12 +11,12 @@ pub(crate) const SET_GID: u32 = 0o2000;
 pub(crate) const STICKY: u32 = 0o1000;
 const GROUP_EXEC: u32 = 0o010;
 
-/// Whether the caller is the node's owner or root.
+/// Returns whether the caller is the node's owner or root.
 pub(crate) fn owns(attr: &Attr, cred: &Cred) -> bool {
     cred.is_root() || cred.uid == attr.uid
 }
 
-/// Whether a sticky directory keeps the caller from removing this entry.
+/// Returns whether a sticky directory keeps the caller from removing this entry.
 pub(crate) fn sticks(dir: &Attr, entry: &Attr, cred: &Cred) -> bool {
     dir.mode & STICKY != 0 && !owns(dir, cred) && !owns(entry, cred)
 }
@@ -60,7 +60,7 @@ pub(crate) fn check_change(
     Ok(())
 }
 
-/// What a change does to the mode beside what it asks for: a new owner or
+/// Returns what a change does to the mode beside what it asks for: a new owner or
 /// group, or a new size by anybody but root, takes set-uid and set-gid from
 /// what is not a directory; a caller outside the group cannot set set-gid.
 pub(crate) fn with_side_effects(attr: &Attr, cred: &Cred, set: &SetAttr) -> SetAttr {
@@ -80,7 +80,7 @@ pub(crate) fn with_side_effects(attr: &Attr, cred: &Cred, set: &SetAttr) -> SetA
     set
 }
 
-/// The mode without set-uid and set-gid, if it has either. Set-gid without
+/// Returns the mode without set-uid and set-gid, if it has either. Set-gid without
 /// execution by the group is not that bit but marks mandatory locks.
 pub(crate) fn without_set_id(mode: u32) -> Option<u32> {
     let mut plain = mode & !SET_UID;
@@ -90,7 +90,7 @@ pub(crate) fn without_set_id(mode: u32) -> Option<u32> {
     (plain != mode).then_some(plain)
 }
 
-/// The owner, group and mode of a new node: the caller's, but the directory's
+/// Returns the owner, group and mode of a new node: the caller's, but the directory's
 /// group if that has set-gid, which a new directory inherits too. What `set`
 /// names stands.
 pub(crate) fn for_new(dir: &Attr, cred: &Cred, kind: FileKind, set: &SetAttr) -> SetAttr {
@@ -112,7 +112,7 @@ pub(crate) fn for_new(dir: &Attr, cred: &Cred, kind: FileKind, set: &SetAttr) ->
     set
 }
 
-/// Whether the caller may give a new node this owner and group.
+/// Returns whether the caller may give a new node this owner and group.
 pub(crate) fn may_own(dir: &Attr, cred: &Cred, set: &SetAttr) -> bool {
     cred.is_root()
         || (set.uid.is_none_or(|uid| uid == cred.uid)

@@ -48,7 +48,7 @@ impl fmt::Debug for WaitHook {
 }
 
 impl Volume {
-    /// A session for one caller. Cheap: a server may make one for each request.
+    /// Returns a session for one caller. Cheap: a server may make one for each request.
     pub fn session(self: &Arc<Self>, cred: Cred) -> Session {
         Session::new(Arc::clone(self), cred)
     }
@@ -69,7 +69,7 @@ impl Session {
         }
     }
 
-    /// The same caller, as one of `client`'s: its changes carry that origin,
+    /// Returns the same caller, as one of `client`'s: its changes carry that origin,
     /// and its lock owners are that client's.
     #[must_use]
     pub fn with_client(mut self, client: ClientId) -> Self {
@@ -77,14 +77,14 @@ impl Session {
         self
     }
 
-    /// The same caller, whose long work ends early once `cancel` is set.
+    /// Returns the same caller, whose long work ends early once `cancel` is set.
     #[must_use]
     pub fn with_cancel(mut self, cancel: Arc<Cancel>) -> Self {
         self.cancel = Some(cancel);
         self
     }
 
-    /// The same caller, whose work ends early, with `Interrupted`, once the
+    /// Returns the same caller, whose work ends early, with `Interrupted`, once the
     /// volume's clock shows `at` or its cancel is set.
     #[must_use]
     pub fn with_deadline(mut self, at: Time) -> Self {
@@ -102,7 +102,7 @@ impl Session {
         self
     }
 
-    /// The same caller, whose changes of entries by name spare the leases under
+    /// Returns the same caller, whose changes of entries by name spare the leases under
     /// this key on their directories.
     #[must_use]
     pub fn with_parent_key(mut self, key: LeaseKey) -> Self {
@@ -110,7 +110,7 @@ impl Session {
         self
     }
 
-    /// The same caller, whose new nodes have none of these permission bits unless their
+    /// Returns the same caller, whose new nodes have none of these permission bits unless their
     /// directory has an access list for them.
     #[must_use]
     pub fn with_umask(mut self, umask: u32) -> Self {
@@ -118,27 +118,27 @@ impl Session {
         self
     }
 
-    /// The volume.
+    /// Returns the volume.
     pub fn volume(&self) -> &Arc<Volume> {
         &self.volume
     }
 
-    /// The caller.
+    /// Returns the caller.
     pub fn cred(&self) -> &Cred {
         &self.cred
     }
 
-    /// What the volume can do.
+    /// Returns what the volume can do.
     pub fn caps(&self) -> Caps {
         self.volume.caps
     }
 
-    /// The root directory.
+    /// Returns the root directory.
     pub fn root(&self) -> NodeId {
         self.volume.fs.root()
     }
 
-    /// How full the volume is.
+    /// Returns how full the volume is.
     ///
     /// # Errors
     /// None of its own.
@@ -146,7 +146,7 @@ impl Session {
         self.fs().statfs(&self.ctx())
     }
 
-    /// The quota of a user or group: the lowest number from `from` on of those that have
+    /// Returns the quota of a user or group: the lowest number from `from` on of those that have
     /// taken anything or have limits.
     ///
     /// # Errors
@@ -186,7 +186,7 @@ impl Session {
         self.fs().forget(node, lookups);
     }
 
-    /// A hint: the caller will look at `what` of these nodes soon; see
+    /// Returns a hint: the caller will look at `what` of these nodes soon; see
     /// [`FileSystem::prefetch`](volary_core::FileSystem::prefetch).
     pub fn prefetch(&self, nodes: &[NodeId], what: Prefetch) -> bool {
         self.fs().prefetch(&self.ctx(), nodes, what)
@@ -228,12 +228,12 @@ impl Session {
         }
     }
 
-    /// Whether the caller's rights come from attributes and are checked here.
+    /// Returns whether the caller's rights come from attributes and are checked here.
     pub(crate) fn checks_rights(&self) -> bool {
         !self.volume.trust && !self.volume.caps.has(Caps::CHECKS_ACCESS)
     }
 
-    /// Whether the caller has all of `want` on the node with these attributes.
+    /// Returns whether the caller has all of `want` on the node with these attributes.
     pub(crate) fn may(&self, cx: &Ctx<'_>, attr: &Attr, want: Access) -> Result<bool> {
         if self.volume.trust {
             return Ok(true);
@@ -254,7 +254,7 @@ impl Session {
         }
     }
 
-    /// The attributes of a directory in which the caller may look up names.
+    /// Returns the attributes of a directory in which the caller may look up names.
     ///
     /// # Errors
     /// `NotDir`, `Access`.

@@ -24,7 +24,7 @@ impl Rights {
     /// speaks of it, but it takes away others' leases as the three do.
     pub const OTHER: Self = Self(8);
 
-    /// Whether all of `rights` are in it.
+    /// Returns whether all of `rights` are in it.
     pub const fn has(self, rights: Self) -> bool {
         self.0 & rights.0 == rights.0
     }
@@ -58,7 +58,7 @@ pub struct Share {
 }
 
 impl Share {
-    /// Whether both can be at once.
+    /// Returns whether both can be at once.
     pub const fn goes_with(self, other: Self) -> bool {
         let (mine, theirs) = (self.wants.0 & Rights::ALL.0, other.wants.0 & Rights::ALL.0);
         let go = self.allows.has(Rights(theirs)) && other.allows.has(Rights(mine));

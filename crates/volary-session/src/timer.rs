@@ -218,7 +218,7 @@ impl Layer for Noted {
     }
 }
 
-/// Whether a commit that failed so is worth another try.
+/// Returns whether a commit that failed so is worth another try.
 fn may_work_again(error: &Error) -> bool {
     !matches!(
         error.kind(),

@@ -92,7 +92,7 @@ impl Users {
         }
     }
 
-    /// The user of that name, in whatever case.
+    /// Returns the user of that name, in whatever case.
     pub fn find(&self, name: &str) -> Option<&User> {
         if name.len() > NAME_MAX {
             return None;
@@ -102,12 +102,12 @@ impl Users {
         found.ok().and_then(|at| self.0.get(at))
     }
 
-    /// All, by name.
+    /// Returns all, by name.
     pub fn iter(&self) -> impl Iterator<Item = &User> {
         self.0.iter()
     }
 
-    /// Whether there is nobody.
+    /// Returns whether there is nobody.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -165,7 +165,7 @@ fn hex(text: &str) -> Option<[u8; 16]> {
     bytes.try_into().ok().filter(|_| text.len() == 32)
 }
 
-/// The caller, with user 0 and group 0 replaced by `nobody`'s.
+/// Returns the caller, with user 0 and group 0 replaced by `nobody`'s.
 pub fn root_squashed(cred: &Cred, nobody: &Cred) -> Cred {
     if cred.uid == 0 {
         return nobody.clone();

@@ -103,12 +103,12 @@ impl Uses {
         }
     }
 
-    /// Whether any open of the volume has a share mode or a place.
+    /// Returns whether any open of the volume has a share mode or a place.
     pub(crate) fn has_marked(&self) -> bool {
         self.marked.load(Ordering::SeqCst) > 0
     }
 
-    /// Whether any entry goes with its last open.
+    /// Returns whether any entry goes with its last open.
     pub(crate) fn has_deleting(&self) -> bool {
         self.deleting.load(Ordering::SeqCst) > 0
     }
@@ -212,7 +212,7 @@ impl Uses {
         removal
     }
 
-    /// Where the entry is that is to be removed now; nowhere, if it is gone.
+    /// Returns where the entry is that is to be removed now; nowhere, if it is gone.
     pub(crate) fn place_of(&self, removal: &Removal) -> Option<Place> {
         let shard = self.shard(removal.node).nodes.lock();
         let deleting = &shard.get(&removal.node)?.deleting;
@@ -253,7 +253,7 @@ impl Uses {
         }
     }
 
-    /// What is known of the open.
+    /// Returns what is known of the open.
     pub(crate) fn of_open<T>(
         &self,
         node: NodeId,
@@ -291,7 +291,7 @@ impl Uses {
         self.with_open(node, mark, |_, open| open.deletes = Some(by));
     }
 
-    /// Whether the open's entry, or if it has none any entry, is about to go.
+    /// Returns whether the open's entry, or if it has none any entry, is about to go.
     pub(crate) fn is_deleting(&self, node: NodeId, mark: Option<Mark>) -> bool {
         if !self.has_deleting() {
             return false;
@@ -339,19 +339,19 @@ impl Uses {
         });
     }
 
-    /// Whether a rename onto another name of the same node changes its entry:
+    /// Returns whether a rename onto another name of the same node changes its entry:
     /// where that differs in case alone.
     pub(crate) fn renames_itself(&self, from: &Place, to: &Place) -> bool {
         self.naming.is_same(from, to)
     }
 
-    /// How many opens the node has.
+    /// Returns how many opens the node has.
     pub(crate) fn count(&self, node: NodeId) -> usize {
         let shard = self.shard(node).nodes.lock();
         shard.get(&node).map_or(0, NodeUse::count)
     }
 
-    /// The directories in which entries are open: with what is in use at each.
+    /// Returns the directories in which entries are open: with what is in use at each.
     pub(crate) fn places(&self) -> Vec<(NodeId, Place)> {
         let mut all = Vec::new();
         for shard in &self.shards {

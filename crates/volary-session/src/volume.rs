@@ -151,24 +151,24 @@ impl Volume {
         })
     }
 
-    /// A new client id, unique on this volume: what a server gives its
+    /// Returns a new client id, unique on this volume: what a server gives its
     /// sessions ([`Session::with_client`](crate::Session::with_client)) to know its own changes among the
     /// events, and to keep its lock owners apart from others'.
     pub fn client(&self) -> ClientId {
         ClientId(self.clients.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// The file system.
+    /// Returns the file system.
     pub fn fs(&self) -> &Fs {
         &self.fs
     }
 
-    /// What the volume can do.
+    /// Returns what the volume can do.
     pub fn caps(&self) -> Caps {
         self.caps
     }
 
-    /// Whether [subscribers](Self::subscribe) hear of all changes.
+    /// Returns whether [subscribers](Self::subscribe) hear of all changes.
     pub fn hearing(&self) -> Hearing {
         let elsewhere = self.caps.has(Caps::SHARED_LOCKS)
             || self.caps.has(Caps::CHECKS_ACCESS)
@@ -180,12 +180,12 @@ impl Volume {
         }
     }
 
-    /// What the volume is called.
+    /// Returns what the volume is called.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The time, by the volume's clock.
+    /// Returns the time, by the volume's clock.
     pub fn now(&self) -> Time {
         (self.clock)()
     }
@@ -194,7 +194,7 @@ impl Volume {
         self.clock
     }
 
-    /// How many opens there are.
+    /// Returns how many opens there are.
     pub fn open_count(&self) -> usize {
         self.opens.len()
     }
@@ -205,7 +205,7 @@ impl Volume {
         self.hub.subscribe(None, sink)
     }
 
-    /// The same, but not of the changes that `client`'s sessions make: alone, it then
+    /// Returns the same, but not of the changes that `client`'s sessions make: alone, it then
     /// does not pay for events that nobody wants.
     pub fn subscribe_to_others(&self, client: ClientId, sink: Arc<dyn EventSink>) -> Subscription {
         self.hub.subscribe(Some(client), sink)
@@ -259,7 +259,7 @@ impl Volume {
         }
     }
 
-    /// How many callers wait for locks and leases.
+    /// Returns how many callers wait for locks and leases.
     pub fn waiting_count(&self) -> usize {
         let locks = self.ranges.waiting_count() + self.wholes.waiting_count();
         locks + self.uses.waiting_count()

@@ -79,7 +79,7 @@ impl Session {
         self.walk_from(self.root(), path, follow)
     }
 
-    /// The same, but a path without a leading slash starts at `dir`.
+    /// Returns the same, but a path without a leading slash starts at `dir`.
     ///
     /// # Errors
     /// As [`walk`](Self::walk).
@@ -112,7 +112,7 @@ impl Session {
         self.walk_parent_from(self.root(), path)
     }
 
-    /// The same, but a path without a leading slash starts at `dir`.
+    /// Returns the same, but a path without a leading slash starts at `dir`.
     ///
     /// # Errors
     /// As [`walk`](Self::walk).

@@ -18,7 +18,7 @@ const RESERVED: &[u8] = b"user.volary.";
 const VALUE_MAX: usize = 64 << 10;
 
 impl Session {
-    /// The value of an extended attribute. `user.` ones need read access on
+    /// Returns the value of an extended attribute. `user.` ones need read access on
     /// the node, `trusted.` ones are seen by root only.
     ///
     /// # Errors
@@ -68,7 +68,7 @@ impl Session {
         Ok(())
     }
 
-    /// The names of the extended attributes that the caller may know of.
+    /// Returns the names of the extended attributes that the caller may know of.
     ///
     /// # Errors
     /// `Unsupported` without [`Caps::XATTRS`].

@@ -18,7 +18,7 @@ struct State {
 }
 
 impl Cow {
-    /// A device with this content.
+    /// Returns a device with this content.
     pub fn new(disk: Disk) -> Self {
         Self {
             state: Mutex::new(State {
@@ -28,12 +28,12 @@ impl Cow {
         }
     }
 
-    /// The disk as it is now.
+    /// Returns the disk as it is now.
     pub fn disk(&self) -> Disk {
         self.state.lock().disk.clone()
     }
 
-    /// The sectors that were read, in this order.
+    /// Returns the sectors that were read, in this order.
     pub(crate) fn reads(&self) -> Vec<Range<u64>> {
         self.state.lock().reads.clone()
     }

@@ -75,7 +75,7 @@ pub struct Flight {
 }
 
 impl Flight {
-    /// The disk that a choice leaves.
+    /// Returns the disk that a choice leaves.
     pub fn land(&self, choice: &Choice) -> Disk {
         let mut disk = self.durable.clone();
         for ((number, content), fate) in self.open.iter().zip(&choice.0) {
@@ -89,14 +89,14 @@ impl Flight {
     }
 }
 
-/// What a sector holds that was written badly.
+/// Returns what a sector holds that was written badly.
 pub fn garbage(number: u64) -> Sector {
     let words = (0..SECTOR as u64 / 8).map(|i| mix(number << 8 ^ i ^ 0x6761_7262));
     let bytes: Vec<u8> = words.flat_map(u64::to_le_bytes).collect();
     Sector::new(&bytes)
 }
 
-/// All flights of a tape. Where the disk `lies`, a flush makes nothing durable.
+/// Returns all flights of a tape. Where the disk `lies`, a flush makes nothing durable.
 pub fn flights(tape: &Tape, lies: bool) -> Vec<Flight> {
     let mut at = Flight {
         event: 0,
@@ -142,7 +142,7 @@ pub struct Bounds {
     pub seed: u64,
 }
 
-/// The choices to look at for `count` sectors in flight. Some may be given
+/// Returns the choices to look at for `count` sectors in flight. Some may be given
 /// twice.
 pub fn choices(count: usize, bounds: &Bounds) -> Vec<Choice> {
     let mut all = if count <= bounds.eager.min(20) {

@@ -19,7 +19,7 @@ struct Content {
 }
 
 impl Sector {
-    /// The first [`SECTOR`] bytes of `bytes`, with zeros if there are fewer.
+    /// Returns the first [`SECTOR`] bytes of `bytes`, with zeros if there are fewer.
     pub fn new(bytes: &[u8]) -> Self {
         let mut whole = [0; SECTOR];
         copy(&mut whole, bytes);
@@ -27,7 +27,7 @@ impl Sector {
         Self(Arc::new(Content { bytes: whole, hash }))
     }
 
-    /// Its bytes.
+    /// Returns its bytes.
     pub fn bytes(&self) -> &[u8] {
         &self.0.bytes
     }
@@ -84,21 +84,21 @@ impl Base {
             .unwrap_or_default()
     }
 
-    /// What the sector adds to hashes.
+    /// Returns what the sector adds to hashes.
     fn add(&self, number: u64) -> u64 {
         let found = self.adds.binary_search_by_key(&number, |a| a.0);
         let found = found.ok().and_then(|at| self.adds.get(at));
         found.map_or(0, |a| a.1)
     }
 
-    /// What the sectors before this one add to hashes.
+    /// Returns what the sectors before this one add to hashes.
     fn adds_before(&self, number: u64) -> u64 {
         let before = self.adds.partition_point(|a| a.0 < number);
         let last = before.checked_sub(1).and_then(|at| self.adds.get(at));
         last.map_or(0, |a| a.2)
     }
 
-    /// What the sector would add with another content.
+    /// Returns what the sector would add with another content.
     fn add_of(&self, number: u64, content: &Sector) -> u64 {
         let first = self.first.as_deref().unwrap_or(self);
         match first.sector(number) == content.bytes() {
@@ -109,7 +109,7 @@ impl Base {
 }
 
 impl Disk {
-    /// A disk with this image; cut to whole sectors.
+    /// Returns a disk with this image; cut to whole sectors.
     pub fn new(mut image: Vec<u8>) -> Self {
         image.truncate(image.len() / SECTOR * SECTOR);
         Self {
@@ -123,43 +123,43 @@ impl Disk {
         }
     }
 
-    /// Its size in bytes.
+    /// Returns its size in bytes.
     pub fn size(&self) -> u64 {
         self.base.image.len() as u64
     }
 
-    /// Its number of sectors.
+    /// Returns its number of sectors.
     pub fn sectors(&self) -> u64 {
         (self.base.image.len() / SECTOR) as u64
     }
 
-    /// A number that is the same for disks that came of one image and have the same
+    /// Returns a number that is the same for disks that came of one image and have the same
     /// content, and hardly ever for others.
     pub fn hash(&self) -> u64 {
         self.hash
     }
 
-    /// The same for some of its sectors.
+    /// Returns the same for some of its sectors.
     pub(crate) fn hash_of(&self, sectors: Range<u64>) -> u64 {
         let base = self.base.adds_before(sectors.start) ^ self.base.adds_before(sectors.end);
         let over = self.over.range(sectors);
         over.fold(base, |hash, (_, over)| hash ^ over.change)
     }
 
-    /// Its whole content.
+    /// Returns its whole content.
     pub fn to_vec(&self) -> Vec<u8> {
         let mut all = self.base.image.clone();
         self.read(0, &mut all);
         all
     }
 
-    /// The same disk, with an image of its own: copies are cheap again.
+    /// Returns the same disk, with an image of its own: copies are cheap again.
     #[must_use]
     pub fn rebased(&self) -> Self {
         Self::new(self.to_vec())
     }
 
-    /// The same disk, with the same hash: copies are cheap again.
+    /// Returns the same disk, with the same hash: copies are cheap again.
     #[must_use]
     pub(crate) fn folded(&self) -> Self {
         let mut own: BTreeMap<u64, u64> = self.base.adds.iter().map(|a| (a.0, a.1)).collect();
@@ -184,7 +184,7 @@ impl Disk {
         }
     }
 
-    /// The content of a sector.
+    /// Returns the content of a sector.
     pub fn sector(&self, number: u64) -> Sector {
         match self.over.get(&number) {
             Some(over) => over.sector.clone(),
@@ -219,7 +219,7 @@ impl Disk {
         self.hash ^= old.map_or(0, |old| old.change);
     }
 
-    /// The sectors that a write of `parts` from byte `offset` on gives another
+    /// Returns the sectors that a write of `parts` from byte `offset` on gives another
     /// content, or the same anew: numbers and contents.
     pub fn written(&self, offset: u64, parts: &[&[u8]]) -> Vec<(u64, Sector)> {
         let len: usize = parts.iter().map(|p| p.len()).sum();
@@ -255,7 +255,7 @@ fn hash(bytes: &[u8]) -> u64 {
     mix(hash)
 }
 
-/// What a sector adds to a disk's hash.
+/// Returns what a sector adds to a disk's hash.
 fn place(number: u64, content: u64) -> u64 {
     mix(content ^ mix(number.wrapping_add(0x9e37_79b9_7f4a_7c15)))
 }

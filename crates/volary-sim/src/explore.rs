@@ -159,7 +159,7 @@ impl Came {
         Self { mended, left }
     }
 
-    /// The disk as it was left.
+    /// Returns the disk as it was left.
     fn on(&self, disk: &Disk) -> Disk {
         let mut after = disk.clone();
         for (number, content) in &self.left {
@@ -217,7 +217,7 @@ impl<'a, S: Subject> Explorer<'a, S> {
         })
     }
 
-    /// What was looked at so far.
+    /// Returns what was looked at so far.
     pub fn tally(&self) -> Tally {
         self.tally
     }
@@ -400,7 +400,7 @@ impl<'a, S: Subject> Explorer<'a, S> {
         (tape, reads, came)
     }
 
-    /// What comes of recovering a disk.
+    /// Returns what comes of recovering a disk.
     fn came(&mut self, disk: &Disk) -> Arc<Came> {
         let known = self
             .recoveries
@@ -411,7 +411,7 @@ impl<'a, S: Subject> Explorer<'a, S> {
         }
     }
 
-    /// The same, done now; with the tape of it.
+    /// Returns the same, done now; with the tape of it.
     fn came_anew(&mut self, disk: &Disk) -> (Tape, Arc<Came>) {
         self.tally.runs += 1;
         let (tape, reads, came) = self.recovery(disk);
@@ -518,7 +518,7 @@ impl<'a, S: Subject> Explorer<'a, S> {
 /// How an answer begins that was a panic.
 const PANIC: &str = "a panic: ";
 
-/// The answer; that of a panic is its words.
+/// Returns the answer; that of a panic is its words.
 pub(crate) fn caught<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         let words = panic.downcast_ref::<String>().map(String::as_str);

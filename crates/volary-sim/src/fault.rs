@@ -70,12 +70,12 @@ pub fn damage(disk: &Disk, older: &Disk, fault: Fault, first: u64, count: u64) -
 pub struct Worn(Mutex<Damaged>);
 
 impl Worn {
-    /// The device.
+    /// Returns the device.
     pub fn new(damaged: Damaged) -> Self {
         Self(Mutex::new(damaged))
     }
 
-    /// The disk as it is now.
+    /// Returns the disk as it is now.
     pub fn disk(&self) -> Disk {
         self.0.lock().disk.clone()
     }

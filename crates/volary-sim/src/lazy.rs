@@ -57,7 +57,7 @@ struct State {
 }
 
 impl Lazy {
-    /// The device for the next row of choices.
+    /// Returns the device for the next row of choices.
     pub fn new(flight: &Flight, odometer: Odometer) -> Self {
         let mut open: BTreeMap<u64, Vec<(usize, Sector)>> = BTreeMap::new();
         for (i, (number, content)) in flight.open.iter().enumerate() {
@@ -74,7 +74,7 @@ impl Lazy {
         }
     }
 
-    /// What was chosen, for [`Odometer::turn`]; and as a choice of the flight,
+    /// Returns what was chosen, for [`Odometer::turn`]; and as a choice of the flight,
     /// in which sectors that nobody read are lost.
     pub fn chosen(&self) -> (Odometer, Choice) {
         let state = self.state.lock();

@@ -13,8 +13,6 @@ pub struct Preset {
     pub name: &'static str,
     /// What it is, in words.
     pub what: &'static str,
-    /// Its bytes.
-    pub capacity: u64,
     /// How long its requests take.
     pub timing: Timing,
 }
@@ -42,112 +40,91 @@ pub static PRESETS: &[Preset] = &[
     Preset::ST373455LW,
     Preset::DIAMONDMAX,
     Preset::HDD,
-    Preset::flash("sd", "SD card of speed class A1", Flash::CARD),
-    Preset::flash("sata", "SATA SSD", Flash::SATA),
-    Preset::flash("nvme", "NVMe SSD", Flash::NVME),
-    Preset::flash("objects", "object store", Flash::OBJECTS),
+    Preset::new(
+        "sd",
+        "SD card of speed class A1",
+        Timing::Flash(Flash::CARD),
+    ),
+    Preset::new("sata", "SATA SSD", Timing::Flash(Flash::SATA)),
+    Preset::new("nvme", "NVMe SSD", Timing::Flash(Flash::NVME)),
+    Preset::new("objects", "object store", Timing::Flash(Flash::OBJECTS)),
 ];
 
 impl Preset {
     /// The disk of the FFS paper.
-    pub const CAPRICORN: Self = Self::unbuffered(
+    pub const CAPRICORN: Self = Self::new(
         "capricorn",
         "AMPEX Capricorn of the FFS paper, 3,600 revolutions a minute",
-        Drive::CAPRICORN,
+        Timing::Unbuffered(Drive::CAPRICORN),
     );
 
     /// The disk of the Cedar paper.
-    pub const T300: Self = Self::unbuffered(
+    pub const T300: Self = Self::new(
         "t300",
         "Trident T-300 of the Cedar paper, 3,600 revolutions a minute",
-        Drive::TRIDENT,
+        Timing::Unbuffered(Drive::TRIDENT),
     );
 
     /// The Gateway's disk of the DosFs paper.
-    pub const MAXTOR400: Self = Self::buffered(
+    pub const MAXTOR400: Self = Self::new(
         "maxtor400",
         "Maxtor of 400 MB of the DosFs paper, 3,600 revolutions a minute, SCSI",
-        Buffered::MAXTOR400,
+        Timing::Buffered(Buffered::MAXTOR400),
     );
 
     /// The DECstation's disk of the DosFs paper.
-    pub const C2247: Self = Self::buffered(
+    pub const C2247: Self = Self::new(
         "c2247",
         "HP C2247 of the DosFs paper, 5,400 revolutions a minute, SCSI",
-        Buffered::C2247,
+        Timing::Buffered(Buffered::C2247),
     );
 
     /// The floppy disk of the DosFs paper.
-    pub const FLOPPY: Self = Self::buffered(
+    pub const FLOPPY: Self = Self::new(
         "floppy",
         "floppy of 1.44 MB, 300 revolutions a minute",
-        Buffered::FLOPPY,
+        Timing::Buffered(Buffered::FLOPPY),
     );
 
     /// The fast disk of the DAFT paper.
-    pub const ST373455LW: Self = Self::hard(
+    pub const ST373455LW: Self = Self::new(
         "st373455lw",
         "Seagate of the DAFT paper, 15,000 revolutions a minute",
-        Model::FAST,
+        Timing::Hard(Model::FAST),
     );
 
     /// The slow disk of the DAFT paper.
-    pub const DIAMONDMAX: Self = Self::hard(
+    pub const DIAMONDMAX: Self = Self::new(
         "6y160p0",
         "Maxtor of the DAFT paper, 7,200 revolutions a minute",
-        Model::SLOW,
+        Timing::Hard(Model::SLOW),
     );
 
     /// A present hard disk.
-    pub const HDD: Self = Self::hard(
+    pub const HDD: Self = Self::new(
         "hdd",
         "hard disk of 8 TB as sold today, 7,200 revolutions a minute",
-        Model::TODAY,
+        Timing::Hard(Model::TODAY),
     );
 
-    /// Names a disk of a drive without a buffer.
-    pub const fn unbuffered(name: &'static str, what: &'static str, drive: Drive) -> Self {
-        Self {
-            name,
-            what,
-            capacity: drive.capacity(),
-            timing: Timing::Unbuffered(drive),
-        }
-    }
-
-    /// Names a disk with a buffer.
-    pub const fn buffered(name: &'static str, what: &'static str, model: Buffered) -> Self {
-        Self {
-            name,
-            what,
-            capacity: model.drive.capacity(),
-            timing: Timing::Buffered(model),
-        }
-    }
-
-    /// Names a hard disk.
-    pub const fn hard(name: &'static str, what: &'static str, model: Model) -> Self {
-        Self {
-            name,
-            what,
-            capacity: model.capacity,
-            timing: Timing::Hard(model),
-        }
-    }
-
-    /// Names a device that moves nothing.
-    pub const fn flash(name: &'static str, what: &'static str, model: Flash) -> Self {
-        Self {
-            name,
-            what,
-            capacity: u64::MAX,
-            timing: Timing::Flash(model),
-        }
+    /// Names a disk.
+    pub const fn new(name: &'static str, what: &'static str, timing: Timing) -> Self {
+        Self { name, what, timing }
     }
 
     /// Returns the disk of this name.
     pub fn named(name: &str) -> Option<&'static Self> {
         PRESETS.iter().find(|preset| preset.name == name)
+    }
+
+    /// Returns its bytes; what moves nothing holds as many as one likes.
+    pub const fn capacity(&self) -> u64 {
+        match &self.timing {
+            Timing::Unbuffered(drive) => drive.capacity(),
+            Timing::Buffered(model) => model.drive.capacity(),
+            Timing::Hard(model) => model.capacity,
+            Timing::Flash(_) => u64::MAX,
+        }
     }
 
     /// Returns a disk of this kind at time 0, with its arm at the first cylinder.
@@ -167,7 +144,7 @@ impl Preset {
             return (drive.track * crate::SECTOR as u64) as f64 / drive.revolution;
         }
         let (mut disk, step) = (self.disk(), 64 << 10);
-        let bytes = (8 << 20).min(self.capacity / 4) / step * step;
+        let bytes = (8 << 20).min(self.capacity() / 4) / step * step;
         for at in (0..bytes).step_by(step as usize) {
             disk.read(at, step);
         }

@@ -5,12 +5,12 @@
 pub struct Rng(u64);
 
 impl Rng {
-    /// A generator that starts at `seed`.
+    /// Returns a generator that starts at `seed`.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// The next 64 bits.
+    /// Returns the next 64 bits.
     pub fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -19,12 +19,12 @@ impl Rng {
         z ^ (z >> 31)
     }
 
-    /// A number below `n`; 0 if `n` is 0.
+    /// Returns a number below `n`; 0 if `n` is 0.
     pub fn below(&mut self, n: u64) -> u64 {
         if n == 0 { 0 } else { self.next_u64() % n }
     }
 
-    /// An index into a list of `len`, which must not be 0.
+    /// Returns an index into a list of `len`, which must not be 0.
     pub fn index(&mut self, len: usize) -> usize {
         usize::try_from(self.below(len as u64)).unwrap_or(0)
     }

@@ -45,7 +45,7 @@ fn paired() -> Result<Vec<Op>, String> {
     PAIRED.iter().map(|op| op.parse()).collect()
 }
 
-/// All scripts of two operations of [`PAIRED`], each with a sync after it or
+/// Returns all scripts of two operations of [`PAIRED`], each with a sync after it or
 /// without: 2,304.
 ///
 /// # Errors
@@ -67,7 +67,7 @@ pub fn pairs() -> Result<Vec<Ops>, String> {
     Ok(all)
 }
 
-/// All scripts of three operations of [`PAIRED`], with a sync at the end: 13,824.
+/// Returns all scripts of three operations of [`PAIRED`], with a sync at the end: 13,824.
 ///
 /// # Errors
 /// None: the operations are well formed.
@@ -94,7 +94,7 @@ const NAMES: [&str; 6] = [
     "c",
 ];
 
-/// A random script of so many operations that can all be done on what `tree`
+/// Returns a random script of so many operations that can all be done on what `tree`
 /// holds. Files stay below `size_max` bytes.
 pub fn random(seed: u64, count: usize, tree: &Tree, size_max: u64) -> Ops {
     let mut rng = Rng::new(seed);
@@ -191,7 +191,7 @@ fn any(rng: &mut Rng, tree: &Tree, size_max: u64) -> Op {
     }
 }
 
-/// A script without what writes to a sector that holds bytes of a file already:
+/// Returns a script without what writes to a sector that holds bytes of a file already:
 /// a disk that leaves garbage there takes them, whatever the driver does.
 pub fn without_overwriting(script: Ops, tree: &Tree) -> Ops {
     let mut tree = tree.clone();

@@ -49,7 +49,7 @@ struct Known {
 type Nodes = BTreeMap<u32, Known>;
 
 impl Story {
-    /// The trees that the volume had from the last sync on that ended.
+    /// Returns the trees that the volume had from the last sync on that ended.
     fn window(&self, at: Moment) -> Vec<&Tree> {
         let mut ended = self.durable.iter().take(at.ended);
         let synced = ended.rposition(|durable| *durable);
@@ -64,7 +64,7 @@ impl Story {
             .collect()
     }
 
-    /// Whether the attachment had been ended.
+    /// Returns whether the attachment had been ended.
     pub fn is_detached(&self, at: Moment) -> bool {
         self.detached.is_some_and(|op| at.ended > op)
     }
@@ -106,7 +106,7 @@ fn nodes(window: &[&Tree]) -> Nodes {
     nodes
 }
 
-/// Whether a content may be left of a file: its own bytes or zeros, as long as
+/// Returns whether a content may be left of a file: its own bytes or zeros, as long as
 /// it was at some time, and with all that it had all the time.
 fn fits(content: &[u8], tag: u32, file: &Known) -> bool {
     // Most are as they were at some time.
@@ -168,7 +168,7 @@ fn each_change_or_not(found: &Tree, window: &[&Tree], nodes: &Nodes) -> Result<(
     Ok(())
 }
 
-/// Whether what was found may be left of a node.
+/// Returns whether what was found may be left of a node.
 fn may_be(found: &Node, number: u32, known: &Known) -> bool {
     match found {
         Node::Dir(_) => known.is_dir,
@@ -176,7 +176,7 @@ fn may_be(found: &Node, number: u32, known: &Known) -> bool {
     }
 }
 
-/// Whether a node was in one of these directories by the name of this path, or
+/// Returns whether a node was in one of these directories by the name of this path, or
 /// by a longer one for which FAT's short name (`ALONGN~1.TXT`) stands: the long
 /// one is lost when only the sector of the short one was written. Then it is
 /// not there, or is that of a node to which this one left it, or the reverse.
@@ -203,7 +203,7 @@ fn was_here(
     places.any(|place| parents.contains(&place.0) && (place.1 == name || stands_for(place)))
 }
 
-/// Whether two nodes were in a place, and nothing was at some time in between:
+/// Returns whether two nodes were in a place, and nothing was at some time in between:
 /// neither took the place over from the other at one blow.
 fn took_turns(place: &Place, a: &Known, b: &Known, nodes: &Nodes) -> bool {
     let times = |known: &Known| known.places.get(place).cloned().unwrap_or_default();
@@ -241,7 +241,7 @@ fn is_one_of(found: &Tree, window: &[&Tree], nodes: &Nodes) -> Result<(), String
     }
 }
 
-/// What is not as expected, in words.
+/// Returns what is not as expected, in words.
 fn differences(found: &Tree, expected: &Tree, nodes: &Nodes) -> Vec<String> {
     let lost = expected.keys().filter(|path| !found.contains_key(*path));
     let lost = lost.map(|path| format!("{path} (not there)"));

@@ -23,10 +23,10 @@ pub trait Subject: Sync {
     /// What is on a disk after recovery.
     type Found: PartialEq;
 
-    /// Its name in commands.
+    /// Returns its name in commands.
     fn name(&self) -> &str;
 
-    /// A new disk, on which scripts begin.
+    /// Returns a new disk, on which scripts begin.
     ///
     /// # Errors
     /// In words.
@@ -39,7 +39,7 @@ pub trait Subject: Sync {
     /// In words, if it does not run as it must without any power cut.
     fn play(&self, script: &Self::Script, dev: &Arc<Taped>) -> Result<Self::Story, String>;
 
-    /// Whether the device says that it keeps in memory what it was given
+    /// Returns whether the device says that it keeps in memory what it was given
     /// ([`BlockDevice::is_cached`]).
     fn keeping(&self) -> bool {
         false
@@ -52,7 +52,7 @@ pub trait Subject: Sync {
     /// In words, if there is more than a power cut may leave.
     fn recover(&self, dev: Arc<dyn BlockDevice>) -> Result<Vec<&'static str>, String>;
 
-    /// Whether a second recovery must write nothing.
+    /// Returns whether a second recovery must write nothing.
     fn settles(&self) -> bool {
         true
     }
@@ -93,7 +93,7 @@ pub struct Recovered<F> {
 }
 
 impl<F> Recovered<F> {
-    /// What was mended, and what is there then.
+    /// Returns what was mended, and what is there then.
     pub fn new(mended: Vec<&'static str>, found: F) -> Self {
         Self {
             mended,

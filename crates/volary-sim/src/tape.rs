@@ -77,7 +77,7 @@ struct State {
 }
 
 impl Taped {
-    /// A device with this content, with a new tape. Reads are not recorded.
+    /// Returns a device with this content, with a new tape. Reads are not recorded.
     pub fn new(disk: Disk) -> Self {
         let tape = Tape {
             disk: disk.clone(),
@@ -93,14 +93,14 @@ impl Taped {
         }
     }
 
-    /// The same; reads are recorded as well.
+    /// Returns the same; reads are recorded as well.
     #[must_use]
     pub fn with_reads(self) -> Self {
         self.state.lock().reads = true;
         self
     }
 
-    /// The same, of a device that says that it keeps in memory what it was
+    /// Returns the same, of a device that says that it keeps in memory what it was
     /// given ([`BlockDevice::is_cached`]).
     #[must_use]
     pub fn keeping(mut self) -> Self {
@@ -118,7 +118,7 @@ impl Taped {
         self.state.lock().tape.events.push(Event::Ended(op));
     }
 
-    /// What was recorded so far; recording goes on with a new tape.
+    /// Returns what was recorded so far; recording goes on with a new tape.
     pub fn take(&self) -> Tape {
         let mut state = self.state.lock();
         let disk = state.now.clone();
@@ -129,7 +129,7 @@ impl Taped {
         std::mem::replace(&mut state.tape, new)
     }
 
-    /// The disk as it is now, with all that was written.
+    /// Returns the disk as it is now, with all that was written.
     pub fn disk(&self) -> Disk {
         self.state.lock().now.clone()
     }
@@ -144,7 +144,7 @@ pub(crate) fn in_range(disk: &Disk, offset: u64, len: u64) -> Result<()> {
     }
 }
 
-/// The sectors that a request is about.
+/// Returns the sectors that a request is about.
 pub(crate) fn sectors(offset: u64, len: u64) -> Range<u64> {
     let sector = SECTOR as u64;
     offset / sector..(offset + len).div_ceil(sector)

@@ -34,7 +34,7 @@ impl<T> Default for Traces<T> {
 }
 
 impl<T> Traces<T> {
-    /// What comes of the work on a disk, if it is known; `content` hashes what the
+    /// Returns what comes of the work on a disk, if it is known; `content` hashes what the
     /// disk has in sectors.
     pub(crate) fn find(&self, content: impl Fn(&Range<u64>) -> u64) -> Option<&T> {
         let mut at = 0;

@@ -24,12 +24,12 @@ pub enum Node {
 /// All nodes but the root, by path.
 pub type Tree = BTreeMap<String, Node>;
 
-/// The directory that a path is in, `""` for the root, and its name there.
+/// Returns the directory that a path is in, `""` for the root, and its name there.
 pub fn split(path: &str) -> (&str, &str) {
     path.rsplit_once('/').unwrap_or(("", path))
 }
 
-/// The bytes of a file at a place: its four over and over.
+/// Returns the bytes of a file at a place: its four over and over.
 pub fn content(tag: u32, len: usize) -> Vec<u8> {
     tag.to_le_bytes().into_iter().cycle().take(len).collect()
 }
@@ -82,7 +82,7 @@ pub fn apply(tree: &mut Tree, op: &Op, tag: u32) -> bool {
     true
 }
 
-/// Whether nothing is in a directory.
+/// Returns whether nothing is in a directory.
 fn is_empty(tree: &Tree, dir: &str) -> bool {
     let below = format!("{dir}/");
     !tree.keys().any(|path| path.starts_with(&below))

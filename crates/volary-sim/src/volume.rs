@@ -84,7 +84,7 @@ pub struct Volume {
     pub aside: Option<Aside>,
 }
 
-/// Whether an operation makes all durable that was done before, on any volume.
+/// Returns whether an operation makes all durable that was done before, on any volume.
 fn is_durable(op: &Op) -> bool {
     matches!(op, Op::Sync | Op::Fsync(_) | Op::Detach)
 }
@@ -175,7 +175,7 @@ fn on(fs: &Fs) -> impl FnMut(usize, &Op, u32) -> Result<()> {
     |i, op, tag| with_ctx(i, |cx| perform(fs, cx, op, tag))
 }
 
-/// What operations make of a tree: `act` does each, with the tag of the file that
+/// Returns what operations make of a tree: `act` does each, with the tag of the file that
 /// it is about, none if it cannot be done; and says whether it was done.
 fn told(
     volume: &Volume,
@@ -216,7 +216,7 @@ pub(crate) enum Step {
 }
 
 impl Volume {
-    /// Whether an operation makes all durable that was done before, here.
+    /// Returns whether an operation makes all durable that was done before, here.
     fn is_durable(&self, op: &Op) -> bool {
         is_durable(op) || self.synchronous && !matches!(op, Op::Write(..))
     }
@@ -280,7 +280,7 @@ impl Volume {
         })
     }
 
-    /// What the preset makes.
+    /// Returns what the preset makes.
     ///
     /// # Errors
     /// In words, if it cannot be done.
@@ -316,17 +316,17 @@ fn tag_bytes(script: bool, i: usize) -> u32 {
     low << 8 | high << 16 | 0x55 | if script { 0x0100_0000 } else { 0x0200_0000 }
 }
 
-/// The tag of what an operation of a script makes.
+/// Returns the tag of what an operation of a script makes.
 fn of_script(i: usize) -> u32 {
     tag_bytes(true, i)
 }
 
-/// The tag of what an operation of the preset makes.
+/// Returns the tag of what an operation of the preset makes.
 fn of_preset(i: usize) -> u32 {
     tag_bytes(false, i)
 }
 
-/// The tag of the file that an operation writes to.
+/// Returns the tag of the file that an operation writes to.
 fn tag_of(tree: &Tree, op: &Op) -> Option<u32> {
     match op {
         Op::Write(path, ..) => match tree.get(path) {

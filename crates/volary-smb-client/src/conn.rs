@@ -187,7 +187,7 @@ impl Client {
         }
     }
 
-    /// Whether the request has its last reply.
+    /// Returns whether the request has its last reply.
     pub(crate) fn has_reply(&self, id: u64) -> bool {
         self.shared.heard.lock().replies.contains_key(&id)
     }
@@ -228,7 +228,7 @@ impl Client {
     }
 }
 
-/// A part of a reply.
+/// Returns a part of a reply.
 pub(crate) fn part(reply: &[u8], at: usize, len: usize) -> &[u8] {
     reply.get(at..at + len).expect("within the reply")
 }

@@ -38,7 +38,7 @@ const NON_DIRECTORY: u32 = 0x40;
 const IO_MAX: usize = 64 << 10;
 
 impl How {
-    /// What is there, for these rights; others may do all.
+    /// Returns what is there, for these rights; others may do all.
     pub fn open(access: u32) -> Self {
         Self {
             access,
@@ -273,7 +273,7 @@ impl Client {
         self.close(self.open(path, &how)?.open)
     }
 
-    /// The names in a directory, without `.` and `..`.
+    /// Returns the names in a directory, without `.` and `..`.
     ///
     /// # Errors
     /// As the server says.
@@ -288,7 +288,7 @@ impl Client {
         listed
     }
 
-    /// The names in an open directory that a pattern finds, without `.` and `..`.
+    /// Returns the names in an open directory that a pattern finds, without `.` and `..`.
     ///
     /// # Errors
     /// As the server says.
@@ -352,7 +352,7 @@ impl Client {
         self.watch_with(path, 0)
     }
 
-    /// The same of a directory and all that is below it.
+    /// Returns the same of a directory and all that is below it.
     ///
     /// # Errors
     /// As the server says of the directory; of the connection.
@@ -374,7 +374,7 @@ impl Client {
         Ok(Watching(self.send(command::CHANGE_NOTIFY, &body)?))
     }
 
-    /// Whether the change has been told of.
+    /// Returns whether the change has been told of.
     pub fn was_told(&self, watching: &Watching) -> bool {
         self.has_reply(watching.0)
     }
@@ -389,7 +389,7 @@ impl Client {
     }
 }
 
-/// The state of the lease that a CREATE was answered with.
+/// Returns the state of the lease that a CREATE was answered with.
 fn granted(reply: &[u8]) -> u32 {
     let (at, len) = (u32_at(reply, 144) as usize, u32_at(reply, 148) as usize);
     if len == 0 {
@@ -401,7 +401,7 @@ fn granted(reply: &[u8]) -> u32 {
     u32_at(context, data + 16)
 }
 
-/// The names out of a list of `FileNamesInformation`.
+/// Returns the names out of a list of `FileNamesInformation`.
 fn names_of(mut list: &[u8]) -> Vec<String> {
     let mut names = Vec::new();
     loop {

@@ -20,7 +20,7 @@ mod volume;
 
 use crate::suite::CaseSpec;
 
-/// All, in the order in which they run.
+/// Returns all, in the order in which they run.
 pub(crate) fn all() -> impl Iterator<Item = &'static CaseSpec> {
     [
         volume::CASES,

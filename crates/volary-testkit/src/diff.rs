@@ -38,7 +38,7 @@ pub struct Diff {
 }
 
 impl Diff {
-    /// A runner of sequences of 200 operations on what `make` makes.
+    /// Returns a runner of sequences of 200 operations on what `make` makes.
     pub fn new<F: Into<Fresh>>(name: impl Into<String>, make: impl Fn() -> F + 'static) -> Self {
         Self {
             name: name.into(),
@@ -101,7 +101,7 @@ impl Diff {
         panic!("{}", self.story(seed, &ops, &failure));
     }
 
-    /// The operations of a seed, on what the caps allow and a little beyond.
+    /// Returns the operations of a seed, on what the caps allow and a little beyond.
     fn sequence(&self, seed: u64) -> Vec<Op> {
         let caps = (self.make)().fs.caps();
         let mut rng = Rng::new(seed);
@@ -136,7 +136,7 @@ impl Diff {
         Some(Failure { at, words })
     }
 
-    /// The model for a volume with these caps: without a bound on its room.
+    /// Returns the model for a volume with these caps: without a bound on its room.
     fn model(&self, caps: &Caps) -> volary_core::Fs {
         let (uid, gid, file_mode, dir_mode) = self.rules.owner;
         let options = MemOptions {

@@ -25,7 +25,7 @@ use volary_core::{Caps, Fs, Result};
 pub use fs::HostFs;
 pub use through::through;
 
-/// The directory at `path`, claiming `caps`.
+/// Returns the directory at `path`, claiming `caps`.
 ///
 /// # Errors
 /// What the host answers when the directory is opened.
@@ -33,7 +33,7 @@ pub fn open(path: &Path, caps: Caps) -> Result<Fs> {
     Ok(Arc::new(HostFs::new(path, caps)?))
 }
 
-/// What a file system of the host claims that has all that UNIX has.
+/// Returns what a file system of the host claims that has all that UNIX has.
 pub fn unix_caps() -> Caps {
     Caps {
         bits: Caps::WRITE

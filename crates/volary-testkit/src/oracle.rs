@@ -61,7 +61,7 @@ pub const GENISOIMAGE: Tool = Tool {
 };
 
 impl Tool {
-    /// Where it is, if it is there.
+    /// Returns where it is, if it is there.
     pub fn find(self) -> Option<PathBuf> {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let places = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);
@@ -70,7 +70,7 @@ impl Tool {
             .find(|file| file.is_file())
     }
 
-    /// A run of it, in UTC and in UTF-8.
+    /// Returns a run of it, in UTC and in UTF-8.
     ///
     /// # Panics
     /// If it is not there: see [`have`].
@@ -94,7 +94,7 @@ pub fn install(from: &Path, to: &Path) {
     assert!(copied.success(), "{} is not copied", from.display());
 }
 
-/// Whether all of these are there. If not, the test that asks should end.
+/// Returns whether all of these are there. If not, the test that asks should end.
 ///
 /// # Panics
 /// If one is missing where `CI` is `true`, naming the package.

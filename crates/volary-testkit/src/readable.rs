@@ -80,7 +80,7 @@ impl Content {
 }
 
 impl Readable {
-    /// Bytes of all files.
+    /// Returns bytes of all files.
     pub fn total(&self) -> u64 {
         self.0.values().sum()
     }
@@ -114,7 +114,7 @@ fn below(path: &[u8], name: &[u8]) -> Vec<u8> {
     below
 }
 
-/// A whole file.
+/// Returns a whole file.
 fn whole(fs: &Fs, cx: &Ctx<'_>, node: NodeId) -> Result<Vec<u8>> {
     let open = fs.open(cx, node, Mode::Read)?;
     let (mut bytes, mut buf) = (Vec::new(), vec![0; PIECE]);
@@ -129,7 +129,7 @@ fn whole(fs: &Fs, cx: &Ctx<'_>, node: NodeId) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Bytes of `bytes` whose sectors are `own` ones at their places, or among `strangers`.
+/// Returns bytes of `bytes` whose sectors are `own` ones at their places, or among `strangers`.
 fn alike(bytes: &[u8], own: &[Option<Vec<u8>>], strangers: &BTreeSet<Vec<u8>>) -> u64 {
     let alike = bytes.chunks(SECTOR).enumerate().filter(|(at, sector)| {
         let is_own = matches!(own.get(*at), Some(Some(own)) if own.starts_with(sector));
@@ -140,7 +140,7 @@ fn alike(bytes: &[u8], own: &[Option<Vec<u8>>], strangers: &BTreeSet<Vec<u8>>) -
     alike.map(|(_, sector)| sector.len() as u64).sum()
 }
 
-/// The first `most` bytes of a node by sectors: of a file those that can be read; the target of
+/// Returns the first `most` bytes of a node by sectors: of a file those that can be read; the target of
 /// a symlink; none of others.
 fn sectors(
     fs: &Fs,
@@ -220,7 +220,7 @@ impl Nodes {
     }
 }
 
-/// The node that a name leads to.
+/// Returns the node that a name leads to.
 fn found(fs: &Fs, cx: &Ctx<'_>, dir: NodeId, name: &[u8]) -> Option<(NodeId, FileKind)> {
     let node = fs.lookup(cx, dir, Name::new(name).ok()?).ok()?.node;
     Some((node, fs.getattr(cx, node).ok()?.kind))

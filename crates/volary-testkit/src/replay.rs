@@ -72,7 +72,7 @@ fn smallest<T: Clone>(
     (steps, words)
 }
 
-/// What a panic says.
+/// Returns what a panic says.
 pub(crate) fn panic_words(panic: &(dyn std::any::Any + Send)) -> String {
     let words = panic
         .downcast_ref::<String>()

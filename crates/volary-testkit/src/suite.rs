@@ -53,7 +53,7 @@ pub struct Tally {
 }
 
 impl Suite {
-    /// The suite on what `make` makes.
+    /// Returns the suite on what `make` makes.
     pub fn new<F: Into<Fresh>>(name: impl Into<String>, make: impl Fn() -> F + 'static) -> Self {
         Self {
             name: name.into(),
@@ -63,7 +63,7 @@ impl Suite {
         }
     }
 
-    /// The same under a layer that should not be noticed.
+    /// Returns the same under a layer that should not be noticed.
     #[must_use]
     pub fn under(self, layer_name: &str, layer: fn(Fs) -> Fs) -> Self {
         let make = self.make;
@@ -166,7 +166,7 @@ fn applies(spec: &CaseSpec, caps: &Caps) -> bool {
     caps.has(spec.with) && caps.bits & spec.without == 0
 }
 
-/// The command that runs the test that this thread is in again, with the
+/// Returns the command that runs the test that this thread is in again, with the
 /// environment variable `key` set.
 pub fn replay_command(key: &str, value: &str) -> String {
     let package = std::env::var("CARGO_PKG_NAME").unwrap_or_else(|_| "volary-testkit".into());

@@ -59,7 +59,7 @@ impl Tree {
         Ok(tree)
     }
 
-    /// The same with each leaf changed, to leave out what another reader
+    /// Returns the same with each leaf changed, to leave out what another reader
     /// cannot tell.
     #[must_use]
     pub fn map(mut self, change: impl Fn(&mut Leaf)) -> Self {
@@ -67,7 +67,7 @@ impl Tree {
         self
     }
 
-    /// How `other` differs, a line each: at most 20. Empty if it does not.
+    /// Returns how `other` differs, a line each: at most 20. Empty if it does not.
     pub fn differences(&self, other: &Self) -> Vec<String> {
         let mut all = Vec::new();
         for (path, leaf) in &self.0 {
@@ -143,7 +143,7 @@ impl fmt::Display for Leaf {
     }
 }
 
-/// The entries of a directory: name, node, kind.
+/// Returns the entries of a directory: name, node, kind.
 pub(crate) fn entries(
     fs: &Fs,
     cx: &Ctx<'_>,

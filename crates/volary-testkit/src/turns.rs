@@ -98,7 +98,7 @@ impl Turns {
         Ok(())
     }
 
-    /// What file `i` holds in the end.
+    /// Returns what file `i` holds in the end.
     #[must_use]
     pub fn content(&self, i: u64) -> Vec<u8> {
         let mut part = pattern(i, self.piece);
@@ -140,7 +140,7 @@ fn mark(part: &mut [u8], piece: usize) {
     part[..8].copy_from_slice(&(piece as u64).to_le_bytes());
 }
 
-/// The runs of a file: where each begins on the device, and its bytes.
+/// Returns the runs of a file: where each begins on the device, and its bytes.
 ///
 /// # Panics
 /// If it cannot be asked.
@@ -163,7 +163,7 @@ pub fn runs(fs: &Fs, cx: &Ctx<'_>, node: NodeId) -> Vec<(u64, u64)> {
     runs
 }
 
-/// How many runs the worst of some files has.
+/// Returns how many runs the worst of some files has.
 ///
 /// # Panics
 /// As [`runs`].

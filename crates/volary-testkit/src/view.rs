@@ -50,7 +50,7 @@ fn hash(bytes: &[u8]) -> u64 {
     hasher.finish()
 }
 
-/// How two views differ, a line each: at most 8.
+/// Returns how two views differ, a line each: at most 8.
 pub fn differences(left: &View, right: &View) -> Vec<String> {
     let names = left.keys().chain(right.keys());
     let mut all: Vec<_> = names
@@ -158,7 +158,7 @@ fn row(fs: &Fs, cx: &Ctx<'_>, attr: &Attr, dev: &Arc<dyn BlockDevice>) -> Row {
     }
 }
 
-/// A file's bytes, in one read and in small ones, and by its extents.
+/// Returns a file's bytes, in one read and in small ones, and by its extents.
 ///
 /// # Panics
 /// If these differ.
@@ -263,7 +263,7 @@ fn xattrs(path: &Path) -> BTreeMap<Vec<u8>, Vec<u8>> {
     names.map(value).collect()
 }
 
-/// A view without what a copy of a tree does not keep.
+/// Returns a view without what a copy of a tree does not keep.
 pub fn kept_by_a_copy(view: &View) -> View {
     let change = |row: &Row| Row {
         links: if row.kind == FileKind::Dir {

@@ -64,12 +64,12 @@ impl Shape {
         Self { sector, ..self }
     }
 
-    /// Its format.
+    /// Returns its format.
     pub fn format(&self) -> &'static dyn Format {
         self.format
     }
 
-    /// What tells it from others.
+    /// Returns what tells it from others.
     pub fn name(&self) -> String {
         let size = format!("{} of {} KiB", self.kind, self.len >> 10);
         let sectors = match self.sector {
@@ -81,14 +81,14 @@ impl Shape {
         parts.join(" ")
     }
 
-    /// An empty one in memory.
+    /// Returns an empty one in memory.
     pub fn device(&self) -> Arc<MemDevice> {
         let dev = Arc::new(MemDevice::new(self.len).with_sector(self.sector));
         make(self.format, dev.clone(), self.kind, self.make);
         dev
     }
 
-    /// A fresh volume that the driver's own check looks at when all is done.
+    /// Returns a fresh volume that the driver's own check looks at when all is done.
     pub fn fresh(&self) -> Fresh {
         let dev = self.device();
         let (format, image) = (self.format, dev.clone());
@@ -96,7 +96,7 @@ impl Shape {
             .checked_by(move || clean(format, image.clone(), ""))
     }
 
-    /// A fresh volume on a device that holds an empty one, looked at by nobody.
+    /// Returns a fresh volume on a device that holds an empty one, looked at by nobody.
     pub fn fresh_on(&self, dev: Arc<MemDevice>) -> Fresh {
         let (again, for_reading) = (dev.clone(), dev.clone());
         let (format, options) = (self.format, self.attach);
@@ -108,7 +108,7 @@ impl Shape {
     }
 }
 
-/// Bytes as a device.
+/// Returns bytes as a device.
 pub fn device(bytes: &[u8]) -> Arc<dyn BlockDevice> {
     Arc::new(MemDevice::from_vec(bytes.to_vec()))
 }

@@ -11,7 +11,7 @@ use volary_session::{Session, Volume, VolumeOptions};
 /// Size of the small volume, in bytes.
 pub const DEMO_SIZE: u64 = 64 << 20;
 
-/// A device in memory with a small FAT32 volume that holds a few files.
+/// Returns a device in memory with a small FAT32 volume that holds a few files.
 ///
 /// # Errors
 /// None but a defect.

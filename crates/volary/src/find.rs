@@ -66,7 +66,7 @@ pub fn find(device: Arc<dyn BlockDevice>, options: &Options) -> Result<Found> {
     Err(unknown(&identity, &*device))
 }
 
-/// A volume of this format, by a replica if it needs one and the user names none.
+/// Returns a volume of this format, by a replica if it needs one and the user names none.
 fn found(
     format: &'static dyn Format,
     device: Arc<dyn BlockDevice>,
@@ -103,7 +103,7 @@ fn names_replica(format: &dyn Format, options: &Options) -> bool {
     option.is_some_and(|name| options.get(name).is_some())
 }
 
-/// Whether what was found may be a volume without its first superblock or boot sector. A disklabel
+/// Returns whether what was found may be a volume without its first superblock or boot sector. A disklabel
 /// stands beside that of a partition at the start of the disk.
 fn may_be_damaged(identity: &Identity, device: &dyn BlockDevice) -> bool {
     match identity {
@@ -145,7 +145,7 @@ fn unknown(identity: &Identity, device: &dyn BlockDevice) -> Error {
     Error::note(Kind::Unsupported, words)
 }
 
-/// The first bytes, in hexadecimal digits.
+/// Returns the first bytes, in hexadecimal digits.
 fn beginning(device: &dyn BlockDevice) -> String {
     let len = usize::try_from(device.geometry().size).unwrap_or(SHOWN);
     let mut bytes = vec![0; len.min(SHOWN)];

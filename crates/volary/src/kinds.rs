@@ -2,7 +2,7 @@
 
 use volary_core::{Error, Format, Kind, Result};
 
-/// The kind that a volume of `size` bytes is made as unless the user says
+/// Returns the kind that a volume of `size` bytes is made as unless the user says
 /// otherwise: what other systems take for disks of that size.
 pub fn default_kind(size: u64) -> &'static str {
     const MIB: u64 = 1 << 20;
@@ -27,14 +27,14 @@ const ALIASES: &[(&str, &str)] = &[
     ("s5fs", "sysv"),
 ];
 
-/// The name here of what the user calls so.
+/// Returns the name here of what the user calls so.
 fn own_name(name: &str) -> String {
     let name = name.to_ascii_lowercase();
     let alias = ALIASES.iter().find(|(alias, _)| *alias == name);
     alias.map_or(name, |(_, own)| (*own).to_owned())
 }
 
-/// The format of this name, of a kind of this name, or that others call so: `ffs`, `FAT32`, `vfat`.
+/// Returns the format of this name, of a kind of this name, or that others call so: `ffs`, `FAT32`, `vfat`.
 ///
 /// # Errors
 /// `Invalid`, naming the kinds that there are.
@@ -45,7 +45,7 @@ pub fn format_of(kind: &str) -> Result<&'static dyn Format> {
     format.copied().ok_or_else(|| unknown(kind, &opened()))
 }
 
-/// The format that makes volumes of a kind, and the kind. A format's name stands for one of its
+/// Returns the format that makes volumes of a kind, and the kind. A format's name stands for one of its
 /// kinds: of FAT the one for `size` bytes, of FFS `ffs2`.
 ///
 /// # Errors
@@ -74,7 +74,7 @@ fn unknown(kind: &str, kinds: &str) -> Error {
     )
 }
 
-/// The kinds that are opened, for people.
+/// Returns the kinds that are opened, for people.
 pub(crate) fn opened() -> String {
     list(crate::formats().iter())
 }

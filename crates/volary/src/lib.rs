@@ -105,7 +105,7 @@ pub use volary_session::{
 #[cfg(feature = "smb")]
 pub use volary_smb as smb;
 
-/// The formats that volary has: those that were built in.
+/// Returns the formats that volary has: those that were built in.
 pub fn formats() -> &'static [&'static dyn Format] {
     static FORMATS: &[&dyn Format] = &[
         #[cfg(feature = "fat")]

@@ -142,7 +142,7 @@ fn attach_over(dev: Arc<dyn BlockDevice>, how: &Attach, remote: &str, now: Time)
     })
 }
 
-/// An empty volume with every ability that the driver has, owned by who attaches it.
+/// Returns an empty volume with every ability that the driver has, owned by who attaches it.
 fn open_memory(size: u64, how: &Attach, now: Time) -> Result<Fs> {
     told(how, &[])?.options.check_known(&[])?;
     let mut options = MemOptions {

@@ -26,7 +26,7 @@ impl From<Fs> for Opened {
     }
 }
 
-/// What a driver is told that has these options of its own. `type` was for [`find`]. `sync` without a value is a commit
+/// Returns what a driver is told that has these options of its own. `type` was for [`find`]. `sync` without a value is a commit
 /// time of 0 where a driver has none of its own: a matter of who shares the volume.
 ///
 /// # Errors

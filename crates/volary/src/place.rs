@@ -151,7 +151,7 @@ fn split_partition(text: &[u8]) -> (&[u8], Option<&str>) {
     found.map_or((text, None), |(name, id)| (name, Some(id)))
 }
 
-/// A number, a letter of a disklabel, or both: `2`, `a`, `2a`.
+/// Returns a number, a letter of a disklabel, or both: `2`, `a`, `2a`.
 fn partition_id(text: &[u8]) -> Option<&str> {
     let digits = text.iter().take_while(|b| b.is_ascii_digit()).count();
     let is_id = match text.get(digits..)? {
@@ -226,7 +226,7 @@ impl Place {
         }
     }
 
-    /// Of what was written `IMAGE:path`, which is a path of the host: the image, and how the
+    /// Returns, of a path of the host that is written `IMAGE:path`, the image and how the
     /// place in it is written. `None` for anything else.
     pub fn without_slash(text: &[u8]) -> Option<(PathBuf, Vec<u8>)> {
         let mut colons = unescaped(text, |rest| rest.starts_with(b":"));
@@ -240,7 +240,7 @@ impl Place {
         Some((name, [image, b":/", path].concat()))
     }
 
-    /// The same, but that a name without a path is a volume's root: for
+    /// Returns the same, but that a name without a path is a volume's root: for
     /// commands that have nothing to do with places of the host.
     ///
     /// # Errors
@@ -308,7 +308,7 @@ fn split_memory<'a>(text: &'a [u8], rest: &'a [u8]) -> (&'a [u8], &'a [u8]) {
         .unwrap_or((text, b"/"))
 }
 
-/// What stands before the colon at `at`, and the path after it.
+/// Returns what stands before the colon at `at`, and the path after it.
 fn cut(text: &[u8], at: usize) -> Option<(&[u8], &[u8])> {
     let path = text.get(at + 1..)?;
     Some((text.get(..at)?, if path.is_empty() { b"/" } else { path }))

@@ -61,7 +61,7 @@ const CEDAR_ROW: Volume = Volume {
     ..FAT_ROW
 };
 
-/// The log of a Cedar volume. Recovery leaves it with old records in a new epoch: both
+/// Returns the log of a Cedar volume. Recovery leaves it with old records in a new epoch: both
 /// recovery and a look read them, to find that none counts.
 fn cedar_log(dev: &dyn BlockDevice) -> volary_core::Result<Range<u64>> {
     let layout = Layout::read(dev)?;
@@ -199,7 +199,7 @@ pub const VOLUMES: &[Volume] = &[
     },
 ];
 
-/// The volume of this name.
+/// Returns the volume of this name.
 pub fn volume(name: &str) -> Option<&'static Volume> {
     VOLUMES.iter().find(|v| v.name == name)
 }
@@ -222,7 +222,7 @@ pub struct Plan {
     pub depth: Depth,
 }
 
-/// A failure of as few operations of a script as there are found: each that is
+/// Returns a failure of as few operations of a script as there are found: each that is
 /// not needed for some failure is left out.
 ///
 /// # Errors

@@ -6,7 +6,7 @@ use volary::{BlockDevice, Identity, Make, Options, SetAttr, Time, identify};
 use volary_testkit::rng::Rng;
 use volary_testkit::volumes::{as_root, attach};
 
-/// A volume of each kind, with some directories.
+/// Returns a volume of each kind, with some directories.
 fn volumes() -> Vec<(&'static str, Arc<MemDevice>)> {
     let made = volary::formats().iter().filter(|format| format.is_made());
     let kinds = made.flat_map(|format| format.kinds().iter().map(move |kind| (*format, *kind)));

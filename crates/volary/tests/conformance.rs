@@ -83,7 +83,7 @@ fn can_mount() -> bool {
     able
 }
 
-/// An export of a volume in memory, which another server of ours serves on.
+/// Returns an export of a volume in memory, which another server of ours serves on.
 fn exported() -> (String, Make) {
     let make = || {
         let mem = Mem::attach(MemOptions::sized(1 << 30), clock());

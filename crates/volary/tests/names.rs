@@ -59,7 +59,7 @@ fn wide(name: &[u8]) -> Vec<u8> {
     name.iter().flat_map(|&b| [b, 0]).collect()
 }
 
-/// The image with another name. Cedar's pages get their checksums.
+/// Returns the image with another name. Cedar's pages get their checksums.
 fn patched(image: &[u8], kind: &str, from: &[u8], to: &[u8]) -> Vec<u8> {
     let mut new = image.to_vec();
     replace(&mut new, from, to);

@@ -108,7 +108,7 @@ fn work(fs: &Fs, number: usize) -> Result<()> {
     Ok(())
 }
 
-/// What came of a client's work; `None` if the client itself found no sense in an answer.
+/// Returns what came of a client's work; `None` if the client itself found no sense in an answer.
 ///
 /// # Panics
 /// If it waits for an answer that never comes.

@@ -62,7 +62,7 @@ fn limits(id: u32, bytes: u64, nodes: u64) -> SetQuota {
 }
 
 impl Limited {
-    /// A volume where anybody may write, and Ann not much.
+    /// Returns a volume where anybody may write, and Ann not much.
     fn new((kind, how): (&'static str, &'static str)) -> Self {
         let shape = ffs(kind, how);
         let dev = shape.device();
@@ -188,7 +188,7 @@ fn can_mount() -> bool {
     able
 }
 
-/// What becomes of a line of shell that Ann runs in a directory.
+/// Returns what becomes of a line of shell that Ann runs in a directory.
 fn by_ann(dir: &Path, line: &str) -> Output {
     let mut shell = Command::new("sh");
     let shell = shell

@@ -304,7 +304,7 @@ impl Attached {
         Ok(self.add_open(head.uid, mode))
     }
 
-    /// The node of an open.
+    /// Returns the node of an open.
     ///
     /// # Errors
     /// `Stale`.
@@ -450,7 +450,7 @@ impl Attached {
         }
     }
 
-    /// What a listing shows of what a name leads to; none if that is no entry.
+    /// Returns what a listing shows of what a name leads to; none if that is no entry.
     fn shown(&mut self, value: &[u8], with_attr: bool) -> Result<Option<Shown>> {
         if let (false, Some((uid, kind))) = (with_attr, Head::uid_and_kind(value)) {
             return Ok(Some((node_id(uid)?, kind, None)));

@@ -207,7 +207,7 @@ impl CachedFs {
     }
 }
 
-/// The attributes of a node of the remote, asked for anew by it too.
+/// Returns the attributes of a node of the remote, asked for anew by it too.
 fn look_anew(cx: &Ctx<'_>, fs: &Fs, node: NodeId) -> Result<Attr> {
     let open = fs.open(cx, node, Mode::Read)?;
     let attr = fs.getattr(cx, node);

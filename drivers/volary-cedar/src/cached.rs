@@ -48,7 +48,7 @@ pub(crate) fn not_ours() -> Error {
 }
 
 impl CachedFs {
-    /// A volume, and the remote if there is one to be asked. It is opened at once, so that
+    /// Returns a volume, and the remote if there is one to be asked. It is opened at once, so that
     /// a name that makes no sense is told.
     ///
     /// # Errors
@@ -78,12 +78,12 @@ impl CachedFs {
         })
     }
 
-    /// What is known of a node, if it is one of the remote.
+    /// Returns what is known of a node, if it is one of the remote.
     pub(crate) fn far(&self, node: NodeId) -> Result<Option<Head>> {
         self.local.state()?.far(node)
     }
 
-    /// The answer to who wants what is not here while the remote is not to be asked.
+    /// Returns the answer to who wants what is not here while the remote is not to be asked.
     pub(crate) fn not_here(&self) -> Error {
         let words = match self.reach.is_named() {
             true => "it is not here, and the remote cannot be reached".to_owned(),
@@ -119,7 +119,7 @@ impl CachedFs {
         self.reach.ask(cx, uid, &path, ask)
     }
 
-    /// What the remote says of a node, which is noted; if it cannot be reached, or has lost
+    /// Returns what the remote says of a node, which is noted; if it cannot be reached, or has lost
     /// what a link leads to, what it said last.
     ///
     /// # Errors
@@ -219,7 +219,7 @@ impl CachedFs {
         self.local.to_change()?.link_far(cx, node, path, &far)
     }
 
-    /// The path that a link stands for.
+    /// Returns the path that a link stands for.
     pub(crate) fn path_of(&self, head: &Head) -> Result<Vec<u8>> {
         let path = self.local.state()?.far_path(head.uid)?;
         let mut out = path.link;
@@ -233,7 +233,7 @@ impl CachedFs {
     }
 }
 
-/// An error of the volume itself within a question to the remote: not one that says that
+/// Returns an error of the volume itself within a question to the remote: not one that says that
 /// the remote is lost.
 fn here(e: Error) -> Error {
     match e.kind() {
@@ -242,12 +242,12 @@ fn here(e: Error) -> Error {
     }
 }
 
-/// Whether the remote has no such node any more.
+/// Returns whether the remote has no such node any more.
 pub(crate) fn is_gone(e: &Error) -> bool {
     matches!(e.kind(), Kind::NotFound | Kind::Stale | Kind::NotDir)
 }
 
-/// A node that the remote has lost: what was known of a link, nothing of others.
+/// Returns a node that the remote has lost: what was known of a link, nothing of others.
 fn lost(head: Head) -> Result<Head> {
     match head.is_link() {
         true => Ok(head),

@@ -146,7 +146,7 @@ impl Core {
         (position / self.layout.third.max(1)) as u8
     }
 
-    /// The images that the record logs: those of the name table first.
+    /// Returns the images that the record logs: those of the name table first.
     fn freeze(&self) -> Logged {
         let (epoch, seq) = (self.log.epoch, self.log.seq);
         let tables = self.batch.pages.iter().filter_map(|index| {
@@ -261,7 +261,7 @@ impl Core {
         Ok(())
     }
 
-    /// The image that operations see, sealed: what must not go home.
+    /// Returns the image that operations see, sealed: what must not go home.
     fn uncommitted(&self, index: u32, committed: &Image) -> Image {
         let now = self.table.get(index).unwrap_or_else(|| committed.clone());
         let mut image = now.to_vec();

@@ -22,7 +22,7 @@ pub(crate) struct Cookies {
     order: VecDeque<(u64, u64)>,
 }
 
-/// The first key behind all versions of a name.
+/// Returns the first key behind all versions of a name.
 pub(crate) fn past_name(dir: u64, name: &[u8]) -> Vec<u8> {
     let mut key = name_prefix(dir, name);
     // The zero that ends the name becomes a one, below all longer names but
@@ -42,7 +42,7 @@ impl Cookies {
         }
     }
 
-    /// The cookie behind a name.
+    /// Returns the cookie behind a name.
     pub(crate) fn of(&self, dir: u64, name: &[u8]) -> Cookie {
         let mut hasher = SipHasher24::new_with_keys(self.nonce, dir);
         hasher.write(name);
@@ -63,7 +63,7 @@ impl Cookies {
         }
     }
 
-    /// The key from which a listing goes on.
+    /// Returns the key from which a listing goes on.
     ///
     /// # Errors
     /// `Invalid` for a cookie that no name in the directory has, unless it was

@@ -11,7 +11,7 @@ use volary_core::{Attr, Ctx, Entry, FileKind, Kind, Mode, Name, NodeId, OpenId, 
 const SOME: usize = 256;
 
 impl Attached {
-    /// What is known of a node, if it is one of the remote.
+    /// Returns what is known of a node, if it is one of the remote.
     ///
     /// # Errors
     /// `Stale`, `Corrupt`, `Io`.
@@ -19,7 +19,7 @@ impl Attached {
         Ok(Some(self.head(node)?).filter(|head| head.far.is_some()))
     }
 
-    /// What a name in a directory leads to, if that is a node of the remote.
+    /// Returns what a name in a directory leads to, if that is a node of the remote.
     ///
     /// # Errors
     /// `Stale`, `Corrupt`, `Io`.
@@ -30,7 +30,7 @@ impl Attached {
         }
     }
 
-    /// The way to a node of the remote.
+    /// Returns the way to a node of the remote.
     ///
     /// # Errors
     /// As [`far_path`](crate::core::Core::far_path).
@@ -144,7 +144,7 @@ impl Attached {
         })
     }
 
-    /// Whether all of a node of the remote is here, as it was seen; if so, that it is used
+    /// Returns whether all of a node of the remote is here, as it was seen; if so, that it is used
     /// is noted, where there is room for that.
     ///
     /// # Errors

@@ -84,7 +84,7 @@ impl Batch {
         self.taken.len() + self.freed.len() + self.table.len()
     }
 
-    /// What the record has to tell of the allocation map.
+    /// Returns what the record has to tell of the allocation map.
     pub(crate) fn delta(&self, layout: &Layout) -> Delta {
         let mut delta = Delta {
             taken: self.taken.clone(),
@@ -237,12 +237,12 @@ impl Core {
         }
     }
 
-    /// Whether a node is open.
+    /// Returns whether a node is open.
     pub(crate) fn is_open(&self, uid: u64) -> bool {
         self.opens.is_open(uid)
     }
 
-    /// A uid that no node ever had.
+    /// Returns a uid that no node ever had.
     ///
     /// # Errors
     /// `NoSpace` when all are used up.
@@ -257,7 +257,7 @@ impl Core {
 
     // ---- Pages of the name table ----
 
-    /// A page, as the operation sees it.
+    /// Returns a page, as the operation sees it.
     ///
     /// # Errors
     /// `Corrupt`, `Io`.
@@ -333,7 +333,7 @@ impl Core {
         }
     }
 
-    /// What the leader on a page says now: as changed, as logged, or as on the
+    /// Returns what the leader on a page says now: as changed, as logged, or as on the
     /// disk.
     ///
     /// # Errors
@@ -407,7 +407,7 @@ impl Core {
         Ok(done)
     }
 
-    /// Whether a change for which there was no room may fit after a commit.
+    /// Returns whether a change for which there was no room may fit after a commit.
     fn commit_gives_room(&self) -> bool {
         let frees_nothing = self.batch.freed.is_empty() && self.batch.cut.is_empty();
         !self.too_much && !frees_nothing
@@ -426,7 +426,7 @@ impl Core {
         result
     }
 
-    /// Whether the batch has waited long enough.
+    /// Returns whether the batch has waited long enough.
     fn is_due(&self, now: Time) -> bool {
         let Some(since) = self.batch.since else {
             return false;
@@ -453,7 +453,7 @@ impl Core {
         self.cache.drop_range(self.layout.offset(run.start), len);
     }
 
-    /// Whether a page was free when the last commit was made.
+    /// Returns whether a page was free when the last commit was made.
     fn is_fresh(&self, page: u32) -> bool {
         let holds = |r: &Run| page >= r.start && page - r.start < r.len;
         self.batch.taken.contains(page) || self.txn.taken.iter().any(holds)
@@ -479,7 +479,7 @@ impl Core {
         table.map(|(index, (was, _))| (self.layout.table_page(*index), *was))
     }
 
-    /// Whether one record can tell of what the batch and the txn change in the
+    /// Returns whether one record can tell of what the batch and the txn change in the
     /// allocation map.
     fn can_be_told(&self) -> bool {
         let txn = &self.txn;

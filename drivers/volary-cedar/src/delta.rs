@@ -26,7 +26,7 @@ impl RunSet {
         self.0.insert(start, end - start);
     }
 
-    /// How many runs there are.
+    /// Returns how many runs there are.
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
@@ -40,7 +40,7 @@ impl RunSet {
         before.is_some_and(|(start, len)| page - start < *len)
     }
 
-    /// The runs, in order.
+    /// Returns the runs, in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Run> + '_ {
         self.0.iter().map(|(start, len)| Run {
             start: *start,
@@ -48,7 +48,7 @@ impl RunSet {
         })
     }
 
-    /// How many pages there are.
+    /// Returns how many pages there are.
     pub(crate) fn pages(&self) -> u64 {
         self.0.values().map(|len| u64::from(*len)).sum()
     }
@@ -96,7 +96,7 @@ impl Delta {
         put(end, AT_RUNS, &crate::runs::Runs::encode(&runs));
     }
 
-    /// What a record tells in its end page; None if it does not.
+    /// Returns what a record tells in its end page; None if it does not.
     pub(crate) fn get(end: &[u8]) -> Option<Self> {
         let [taken, freed] = [AT_COUNTS, AT_COUNTS + 2].map(|at| get_u16(end, at));
         let all = usize::from(taken) + usize::from(freed);

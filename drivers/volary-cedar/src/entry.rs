@@ -56,7 +56,7 @@ impl Part {
     /// All of them.
     pub(crate) const ALL: [Self; 4] = [Self::Runs, Self::Target, Self::Xattrs, Self::Sums];
 
-    /// The kind with this number in keys.
+    /// Returns the kind with this number in keys.
     pub(crate) fn of_code(code: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|part| *part as u8 == code)
     }
@@ -68,12 +68,12 @@ pub(crate) const CHAIN: u8 = 5;
 /// Most parts of runs that a head counts.
 pub(crate) const CHAIN_MAX: u16 = 0xfff;
 
-/// Whether a part's kind is one.
+/// Returns whether a part's kind is one.
 pub(crate) fn is_part(kind: u8) -> bool {
     kind == CHAIN || Part::of_code(kind).is_some()
 }
 
-/// Whether a part's kind is of runs.
+/// Returns whether a part's kind is of runs.
 pub(crate) fn is_of_runs(kind: u8) -> bool {
     kind == CHAIN || kind == Part::Runs as u8
 }
@@ -95,7 +95,7 @@ impl Place {
         }
     }
 
-    /// Where a node without a name is kept until its last open ends.
+    /// Returns where a node without a name is kept until its last open ends.
     pub(crate) fn nowhere(uid: u64) -> Self {
         Self::new(NOWHERE, format!("{uid:016x}").as_bytes())
     }
@@ -105,7 +105,7 @@ impl Place {
         name_key(self.dir, &[&self.name, &[0], &version])
     }
 
-    /// The place that a key is of, if it is of one.
+    /// Returns the place that a key is of, if it is of one.
     pub(crate) fn of_key(key: &[u8]) -> Option<Self> {
         let name = name_of_key(key)?;
         let (_, dir) = key.get(..9)?.split_last_chunk::<8>()?;
@@ -135,7 +135,7 @@ impl Place {
     }
 }
 
-/// The name in a key of a place, if it is one.
+/// Returns the name in a key of a place, if it is one.
 pub(crate) fn name_of_key(key: &[u8]) -> Option<&[u8]> {
     let (space, rest) = key.split_first()?;
     let (_, rest) = rest.split_first_chunk::<8>()?;
@@ -145,17 +145,17 @@ pub(crate) fn name_of_key(key: &[u8]) -> Option<&[u8]> {
     good.then_some(name)
 }
 
-/// What all keys of a name begin with, whatever the version.
+/// Returns what all keys of a name begin with, whatever the version.
 pub(crate) fn name_prefix(dir: u64, name: &[u8]) -> Vec<u8> {
     name_key(dir, &[name, &[0]])
 }
 
-/// What all keys of the names in a directory begin with.
+/// Returns what all keys of the names in a directory begin with.
 pub(crate) fn dir_prefix(dir: u64) -> Vec<u8> {
     name_key(dir, &[])
 }
 
-/// A key of a directory's names, or what such keys begin with.
+/// Returns a key of a directory's names, or what such keys begin with.
 fn name_key(dir: u64, rest: &[&[u8]]) -> Vec<u8> {
     let len = rest.iter().map(|part| part.len()).sum::<usize>();
     let mut key = Vec::with_capacity(9 + len);
@@ -165,17 +165,17 @@ fn name_key(dir: u64, rest: &[&[u8]]) -> Vec<u8> {
     key
 }
 
-/// The key of a name of a node, by its number.
+/// Returns the key of a name of a node, by its number.
 pub(crate) fn place_key(uid: u64, number: u32) -> Vec<u8> {
     [&[PLACES][..], &uid.to_be_bytes(), &number.to_be_bytes()].concat()
 }
 
-/// What all place keys of a node begin with.
+/// Returns what all place keys of a node begin with.
 pub(crate) fn place_prefix(uid: u64) -> Vec<u8> {
     [&[PLACES][..], &uid.to_be_bytes()].concat()
 }
 
-/// The uid and the number in a place key.
+/// Returns the uid and the number in a place key.
 pub(crate) fn place_of_key(key: &[u8]) -> Option<(u64, u32)> {
     let (space, rest) = key.split_first()?;
     let (uid, number) = rest.split_first_chunk::<8>()?;
@@ -183,7 +183,7 @@ pub(crate) fn place_of_key(key: &[u8]) -> Option<(u64, u32)> {
     (*space == PLACES).then(|| (u64::from_be_bytes(*uid), u32::from_be_bytes(number)))
 }
 
-/// The key of a part, by whose it is: a node's uid, or a leader's page.
+/// Returns the key of a part, by whose it is: a node's uid, or a leader's page.
 pub(crate) fn part_key(of: u64, kind: u8, number: u16) -> Vec<u8> {
     let (of, number) = (of.to_be_bytes(), number.to_be_bytes());
     [&[PARTS][..], &of, &[kind], &number].concat()
@@ -334,7 +334,7 @@ impl Entry {
         }
     }
 
-    /// The node that it leads to.
+    /// Returns the node that it leads to.
     pub(crate) fn uid(&self) -> u64 {
         match self {
             Self::Head(head) => head.uid,
@@ -344,7 +344,7 @@ impl Entry {
 }
 
 impl Head {
-    /// The version after this one.
+    /// Returns the version after this one.
     ///
     /// # Errors
     /// `NoSpace` if there is none: 24 bits are stored.
@@ -387,7 +387,7 @@ impl Head {
         out
     }
 
-    /// The kind, what it stands for, and the runs as stored.
+    /// Returns the kind, what it stands for, and the runs as stored.
     fn split(value: &[u8]) -> Option<(FileKind, Option<Far>, &[u8])> {
         let code = *value.get(8)?;
         let (far, tail) = match code & 0xf0 {
@@ -431,12 +431,12 @@ impl Head {
         })
     }
 
-    /// Whether it is a file of the remote whose content is not here.
+    /// Returns whether it is a file of the remote whose content is not here.
     pub(crate) fn is_away(&self) -> bool {
         self.kind == FileKind::File && self.far.is_some_and(|far| !far.whole)
     }
 
-    /// How many parts of a kind there are.
+    /// Returns how many parts of a kind there are.
     pub(crate) fn parts_of(&self, part: Part) -> u16 {
         let found = self.parts.get(part as usize - 1);
         found.copied().unwrap_or(0)
@@ -461,7 +461,7 @@ impl Head {
         self.change = self.change.saturating_add(1);
     }
 
-    /// The attributes; `pages` are those of the file, of `page` bytes each.
+    /// Returns the attributes; `pages` are those of the file, of `page` bytes each.
     pub(crate) fn attr(&self, node: NodeId, pages: u32, page: u32) -> Attr {
         let is_device = matches!(self.kind, FileKind::CharDevice | FileKind::BlockDevice);
         Attr {

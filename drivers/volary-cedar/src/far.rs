@@ -39,7 +39,7 @@ pub(crate) struct Path {
 }
 
 impl Seen {
-    /// What tells this content from all others.
+    /// Returns what tells this content from all others.
     pub(crate) fn of(far: &Attr) -> Self {
         Self {
             ino: far.node.ino.get(),
@@ -80,7 +80,7 @@ impl Far {
 }
 
 impl Head {
-    /// Whether it is a link to a node of the remote, under a name of its own.
+    /// Returns whether it is a link to a node of the remote, under a name of its own.
     pub(crate) fn is_link(&self) -> bool {
         self.far.is_some() && self.kind != FileKind::Symlink && self.parts_of(Part::Target) > 0
     }
@@ -98,14 +98,14 @@ impl Head {
     }
 }
 
-/// Whether a node says of itself what the remote says of it.
+/// Returns whether a node says of itself what the remote says of it.
 fn is_of(head: &Head, far: &Attr) -> bool {
     let seen = head.far.map(|far| (far.seen.ino, far.seen.generation));
     head.kind == far.kind && seen == Some((far.node.ino.get(), far.node.generation))
 }
 
 impl Core {
-    /// The way to a node of the remote.
+    /// Returns the way to a node of the remote.
     ///
     /// # Errors
     /// `Stale` for one that leads nowhere; `Corrupt`, `Io`.
@@ -256,7 +256,7 @@ impl Core {
         Ok(())
     }
 
-    /// A name under a directory that has none under it.
+    /// Returns a name under a directory that has none under it.
     fn deepest(&mut self, dir: u64) -> Result<Option<(Place, Entry)>> {
         let (mut at, mut found) = (dir, None);
         for _ in 0..DEPTH_MAX {

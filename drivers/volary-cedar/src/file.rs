@@ -63,7 +63,7 @@ impl Core {
         self.set_runs(head, old, runs)
     }
 
-    /// The page that a file's last bytes share with what is past its end.
+    /// Returns the page that a file's last bytes share with what is past its end.
     fn page_past(&self, runs: &Runs, size: u64) -> Option<u32> {
         let page = u64::from(self.layout.page);
         let at = u32::try_from(size / page + 1).ok()?;
@@ -108,7 +108,7 @@ impl Core {
         Ok(())
     }
 
-    /// Bytes that the pages of a file can hold.
+    /// Returns bytes that the pages of a file can hold.
     fn room_end(&self, runs: &Runs) -> u64 {
         u64::from(runs.pages().saturating_sub(1)) * u64::from(self.layout.page)
     }

@@ -17,12 +17,12 @@ pub(crate) const LOOK: How = How {
     salvage: true,
 };
 
-/// A text that is not empty, as a terminal can show it.
+/// Returns a text that is not empty, as a terminal can show it.
 fn some(text: &str) -> Option<String> {
     (!text.is_empty()).then(|| escape(text.as_bytes()).to_string())
 }
 
-/// What the layout says.
+/// Returns what the layout says.
 pub(crate) fn facts(layout: &Layout) -> Vec<Fact> {
     let place = |start: u32, len: u32| format!("pages {start} to {}", start + len - 1);
     vec![

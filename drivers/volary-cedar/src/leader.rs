@@ -22,7 +22,7 @@ pub(crate) struct Leader {
 }
 
 impl Leader {
-    /// The leader of a file with these runs.
+    /// Returns the leader of a file with these runs.
     pub(crate) fn of(uid: u64, runs: &Runs, layout: &Layout) -> Self {
         let most = (layout.page_len() - LEADER_FIXED) / RUN;
         Self {

@@ -67,7 +67,7 @@ impl Anchor {
     }
 }
 
-/// The anchors' copies, each as it was found.
+/// Returns the anchors' copies, each as it was found.
 ///
 /// # Errors
 /// Never; a copy that cannot be read is none.
@@ -79,12 +79,12 @@ pub(crate) fn read_anchors(dev: &dyn BlockDevice, layout: &Layout) -> [Option<An
     })
 }
 
-/// The pages of a record that logs `pages`.
+/// Returns the pages of a record that logs `pages`.
 pub(crate) fn record_len(pages: usize) -> u32 {
     RECORD_OVERHEAD + 2 * pages as u32
 }
 
-/// Where the record after one that ends at `end` begins: behind it, or at the
+/// Returns where the record after one that ends at `end` begins: behind it, or at the
 /// start of the log if the longest would not fit there.
 pub(crate) fn next_place(layout: &Layout, end: u32) -> u32 {
     let most = if made(Mistake::NoRoomAtEnd) {
@@ -177,7 +177,7 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    /// Where the record after it begins.
+    /// Returns where the record after it begins.
     pub(crate) fn next(&self, layout: &Layout) -> u32 {
         next_place(layout, self.position + record_len(self.pages.len()))
     }
@@ -209,7 +209,7 @@ impl<'a> LogImage<'a> {
         own.then(|| Header::read(self.page(at))).flatten()
     }
 
-    /// The header page of the record that begins at `position`, in whichever copy is
+    /// Returns the header page of the record that begins at `position`, in whichever copy is
     /// whole. One may be of a record that was there before: a write that never came.
     pub(crate) fn head(&self, position: u32) -> Option<(Header, &[u8])> {
         let copies = [position + 2, position].into_iter();
@@ -224,7 +224,7 @@ impl<'a> LogImage<'a> {
         whole.max_by_key(|(header, _)| (header.epoch, header.seq))
     }
 
-    /// The record that begins at `position`, if it is whole but for damage that
+    /// Returns the record that begins at `position`, if it is whole but for damage that
     /// one of its copies makes good.
     pub(crate) fn record(&self, position: u32) -> Option<Record> {
         let (header, head) = self.head(position)?;
@@ -268,7 +268,7 @@ impl<'a> LogImage<'a> {
         })
     }
 
-    /// The records from the anchor on, up to the first that is not whole.
+    /// Returns the records from the anchor on, up to the first that is not whole.
     pub(crate) fn chain(&self, anchor: &Anchor) -> Vec<Record> {
         let mut found: Vec<Record> = Vec::new();
         let (mut position, mut seq) = (anchor.position, anchor.seq);
@@ -290,7 +290,7 @@ impl<'a> LogImage<'a> {
         found
     }
 
-    /// The newest record of an epoch, after number `last`, of which a header is to be
+    /// Returns the newest record of an epoch, after number `last`, of which a header is to be
     /// found anywhere.
     pub(crate) fn newest_after(&self, epoch: u32, last: u64) -> Option<u64> {
         // Most headers are of records that are known, or of old epochs, and their
@@ -305,7 +305,7 @@ impl<'a> LogImage<'a> {
         newer.map(|(h, _)| h.seq).max()
     }
 
-    /// Where the log begins as its records have it: for when both anchors are
+    /// Returns where the log begins as its records have it: for when both anchors are
     /// lost. None if there is no record.
     pub(crate) fn guess(&self) -> Option<Anchor> {
         let all: Vec<Record> = (0..self.layout.log_len())

@@ -34,7 +34,7 @@ fn pieces(layout: &Layout, run: Run) -> impl Iterator<Item = (u32, Run)> + '_ {
 }
 
 impl Core {
-    /// What the record that is about to be written tells; None if it is too much.
+    /// Returns what the record that is about to be written tells; None if it is too much.
     pub(crate) fn tell(&self) -> Option<Delta> {
         if !self.layout.logs_map {
             return Some(Delta::default());
@@ -81,7 +81,7 @@ impl Core {
         self.map_home.all_due();
     }
 
-    /// What is due of a third, as it was committed.
+    /// Returns what is due of a third, as it was committed.
     pub(crate) fn map_due(&self, third: u8) -> Vec<MapPage> {
         self.map_due_of(1 << third)
     }
@@ -93,7 +93,7 @@ impl Core {
             .collect()
     }
 
-    /// A page of the map as of the last commit: without what was taken since.
+    /// Returns a page of the map as of the last commit: without what was taken since.
     fn committed_map_page(&self, index: u32) -> [Vec<u8>; 2] {
         let words = self.layout.map_bits() as usize / 64;
         let first = index * self.layout.map_bits();
@@ -183,7 +183,7 @@ impl Core {
         Ok(())
     }
 
-    /// The map of what is home and of what the records up to `last` tell since.
+    /// Returns the map of what is home and of what the records up to `last` tell since.
     /// What of it is not home in both copies is due. None if it cannot be known:
     /// a page is lost in both copies, or contradicts the records.
     pub(crate) fn load_logged_map(&mut self, records: &[Record], last: u64) -> Option<Vam> {
@@ -280,7 +280,7 @@ mod tests {
     use volary_block::MemDevice;
     use volary_core::{Attach, BlockDevice, Format, Make, Options, Time};
 
-    /// A volume of two pages of a map.
+    /// Returns a volume of two pages of a map.
     fn make(options: &str) -> Arc<MemDevice> {
         let dev = Arc::new(MemDevice::new(2 << 20));
         let make = Make {
@@ -291,7 +291,7 @@ mod tests {
         dev
     }
 
-    /// A volume that was not left, after some laps of the log; `each` is told of it
+    /// Returns a volume that was not left, after some laps of the log; `each` is told of it
     /// after each operation.
     fn play(seed: u64, each: &mut dyn FnMut(&Arc<MemDevice>)) -> Arc<MemDevice> {
         let dev = make("");

@@ -74,7 +74,7 @@ fn invalid(words: String) -> Error {
     Error::note(Kind::Invalid, words)
 }
 
-/// Bytes in a page.
+/// Returns bytes in a page.
 fn page_size(dev: &dyn BlockDevice, how: &Make) -> Result<u32> {
     let sector = u64::from(dev.geometry().sector);
     let page = how.options.number("page")?.unwrap_or(sector.max(4 * KIB));
@@ -106,7 +106,7 @@ fn sizes(page: u32, pages: u32, how: &Make) -> Result<(u32, u32)> {
     Ok((table.max(TABLE_MIN), third.clamp(1, u32::MAX / 8)))
 }
 
-/// The layout that the options ask for.
+/// Returns the layout that the options ask for.
 fn plan(dev: &dyn BlockDevice, how: &Make) -> Result<Layout> {
     how.options.check_known(MAKE_OPTIONS)?;
     let page = page_size(dev, how)?;

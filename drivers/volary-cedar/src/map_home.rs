@@ -57,7 +57,7 @@ impl MapHome {
     }
 }
 
-/// The pages of the map that have a run.
+/// Returns the pages of the map that have a run.
 pub(crate) fn pages_of_map(layout: &Layout, run: Run) -> RangeInclusive<u32> {
     let last = run.start.saturating_add(run.len.saturating_sub(1));
     run.start / layout.map_bits()..=last / layout.map_bits()

@@ -145,13 +145,13 @@ pub(crate) fn plant(mistake: Option<Mistake>) {
     PLANTED.set(mistake);
 }
 
-/// Whether a mistake is made.
+/// Returns whether a mistake is made.
 #[cfg(test)]
 pub(crate) fn made(mistake: Mistake) -> bool {
     PLANTED.get() == Some(mistake)
 }
 
-/// Whether a mistake is made: never.
+/// Returns whether a mistake is made: never.
 #[cfg(not(test))]
 pub(crate) const fn made(_: Mistake) -> bool {
     false

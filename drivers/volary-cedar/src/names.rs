@@ -329,7 +329,7 @@ impl Core {
         self.put_entry(&Place::new(to.0, to.1), &entry)
     }
 
-    /// An entry whose node changes at `now`.
+    /// Returns an entry whose node changes at `now`.
     fn touched(&mut self, entry: Entry, now: Time) -> Result<Entry> {
         match entry {
             Entry::Head(mut head) => {

@@ -17,7 +17,7 @@ const NAME_MAX: usize = 255;
 const RUNS_IN_HEAD: usize = 16;
 
 impl Layout {
-    /// Bytes of the longest head without runs.
+    /// Returns bytes of the longest head without runs.
     fn head_len(&self) -> usize {
         HEAD + if self.has_remote() { FAR } else { 0 }
     }
@@ -33,7 +33,7 @@ impl Layout {
         (room / RUN).min(RUNS_IN_HEAD)
     }
 
-    /// Bytes that a part has.
+    /// Returns bytes that a part has.
     pub(crate) fn part_len(&self) -> usize {
         (cell_max(self.page_len()) - PART_KEY) / RUN * RUN
     }
@@ -62,7 +62,7 @@ impl Layout {
         self.runs_in_head() + self.runs_len() / RUN
     }
 
-    /// What a node's parts of a kind are kept under: whose they are, and the kind in keys.
+    /// Returns what a node's parts of a kind are kept under: whose they are, and the kind in keys.
     pub(crate) fn parts_under(&self, head: &Head, part: Part) -> (u64, u8) {
         match head.runs.first() {
             Some(first) if part == Part::Runs && self.has_chains => (first.start.into(), CHAIN),
@@ -71,12 +71,12 @@ impl Layout {
     }
 }
 
-/// The id that is given out for a uid.
+/// Returns the id that is given out for a uid.
 pub(crate) fn node_id(uid: u64) -> Result<NodeId> {
     NodeId::new(uid, 0).ok_or_else(|| Kind::Stale.into())
 }
 
-/// The uid of an id that was given out.
+/// Returns the uid of an id that was given out.
 pub(crate) fn uid_of(node: NodeId) -> Result<u64> {
     match node.generation {
         0 => Ok(node.ino.get()),
@@ -88,7 +88,7 @@ pub(crate) fn uid_of(node: NodeId) -> Result<u64> {
 const PATH_DEPTH: usize = 256;
 
 impl Core {
-    /// The path of a node, as far as the name table tells.
+    /// Returns the path of a node, as far as the name table tells.
     pub(crate) fn path_of(&mut self, uid: u64) -> Option<Vec<u8>> {
         let (mut parts, mut at) = (Vec::new(), uid);
         for _ in 0..PATH_DEPTH {
@@ -116,7 +116,7 @@ impl Core {
         )
     }
 
-    /// The newest version of a name.
+    /// Returns the newest version of a name.
     ///
     /// # Errors
     /// `Corrupt`, `Io`.
@@ -130,7 +130,7 @@ impl Core {
         }
     }
 
-    /// Where a node's head is, and the head.
+    /// Returns where a node's head is, and the head.
     ///
     /// # Errors
     /// `Stale` if there is no such node.
@@ -144,7 +144,7 @@ impl Core {
         }
     }
 
-    /// The head that an entry leads to.
+    /// Returns the head that an entry leads to.
     ///
     /// # Errors
     /// `Corrupt`, `Io`.
@@ -159,7 +159,7 @@ impl Core {
         }
     }
 
-    /// A directory.
+    /// Returns a directory.
     ///
     /// # Errors
     /// `Stale`, `NotDir`.
@@ -285,7 +285,7 @@ impl Core {
 
     // ---- Runs and other parts ----
 
-    /// All runs of a file.
+    /// Returns all runs of a file.
     ///
     /// # Errors
     /// `Corrupt` for runs that are not where files lie; `Io`.
@@ -359,7 +359,7 @@ impl Core {
         Ok(())
     }
 
-    /// What the parts of a kind hold.
+    /// Returns what the parts of a kind hold.
     ///
     /// # Errors
     /// `Corrupt`, `Io`.
@@ -402,7 +402,7 @@ impl Core {
         Ok(())
     }
 
-    /// The nodes that no name leads to: a crash came before their last open
+    /// Returns the nodes that no name leads to: a crash came before their last open
     /// ended.
     ///
     /// # Errors
@@ -435,7 +435,7 @@ impl Core {
     }
 }
 
-/// A node as it is made.
+/// Returns a node as it is made.
 pub(crate) fn new_head(uid: u64, kind: FileKind, now: Time) -> Head {
     Head {
         uid,
@@ -461,7 +461,7 @@ pub(crate) fn new_head(uid: u64, kind: FileKind, now: Time) -> Head {
     }
 }
 
-/// Whether a place is one that paths lead to.
+/// Returns whether a place is one that paths lead to.
 pub(crate) fn is_named(place: &Place) -> bool {
     place.dir != NOWHERE || place.name == ROOT_NAME && place.version == FIRST_VERSION
 }

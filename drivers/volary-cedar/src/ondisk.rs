@@ -86,19 +86,19 @@ pub struct Header {
     pub seq: u64,
 }
 
-/// The two bytes at `at`; 0 past the end.
+/// Returns the two bytes at `at`; 0 past the end.
 pub fn get_u16(bytes: &[u8], at: usize) -> u16 {
     let found = bytes.get(at..).and_then(|b| b.first_chunk());
     found.map_or(0, |b| u16::from_le_bytes(*b))
 }
 
-/// The four bytes at `at`; 0 past the end.
+/// Returns the four bytes at `at`; 0 past the end.
 pub fn get_u32(bytes: &[u8], at: usize) -> u32 {
     let found = bytes.get(at..).and_then(|b| b.first_chunk());
     found.map_or(0, |b| u32::from_le_bytes(*b))
 }
 
-/// The eight bytes at `at`; 0 past the end.
+/// Returns the eight bytes at `at`; 0 past the end.
 pub fn get_u64(bytes: &[u8], at: usize) -> u64 {
     let found = bytes.get(at..).and_then(|b| b.first_chunk());
     found.map_or(0, |b| u64::from_le_bytes(*b))
@@ -117,7 +117,7 @@ pub fn put_time(page: &mut [u8], at: usize, time: Time) {
     put(page, at + 8, &time.nanos.to_le_bytes());
 }
 
-/// The time at `at`.
+/// Returns the time at `at`.
 pub fn get_time(bytes: &[u8], at: usize) -> Time {
     Time::new(get_u64(bytes, at) as i64, get_u32(bytes, at + 8))
 }
@@ -139,7 +139,7 @@ impl PageType {
 }
 
 impl Header {
-    /// A page of `len` bytes that begins with this header, to be filled and
+    /// Returns a page of `len` bytes that begins with this header, to be filled and
     /// [`seal`]ed.
     pub fn page(&self, len: usize) -> Vec<u8> {
         let mut page = vec![0; len];
@@ -158,13 +158,13 @@ impl Header {
         put(page, 24, &self.seq.to_le_bytes());
     }
 
-    /// The header of a page, if the page is a metadata page and whole.
+    /// Returns the header of a page, if the page is a metadata page and whole.
     pub fn read(page: &[u8]) -> Option<Self> {
         let whole = get_u32(page, 0) == MAGIC && get_u32(page, AT_CRC) == checksum(page);
         whole.then(|| Self::read_unchecked(page)).flatten()
     }
 
-    /// The header of a page whose checksum is not looked at. None also for a number that no
+    /// Returns the header of a page whose checksum is not looked at. None also for a number that no
     /// volume comes to.
     pub fn read_unchecked(page: &[u8]) -> Option<Self> {
         let header = Self {
@@ -180,7 +180,7 @@ impl Header {
     }
 }
 
-/// The checksum of a page: CRC-32C of all its bytes, its own taken as zero.
+/// Returns the checksum of a page: CRC-32C of all its bytes, its own taken as zero.
 fn checksum(page: &[u8]) -> u32 {
     let (before, rest) = page.split_at(AT_CRC.min(page.len()));
     let crc = crc32c::crc32c_append(crc32c::crc32c(before), &[0; 4]);

@@ -47,7 +47,7 @@ impl From<&[u8]> for Image {
 }
 
 impl Image {
-    /// Where the cells begin. Pages have at most 64 KiB.
+    /// Returns where the cells begin. Pages have at most 64 KiB.
     fn starts(&self) -> &[u16] {
         self.0.starts.get_or_init(|| {
             let mut at = HEADER;
@@ -60,7 +60,7 @@ impl Image {
         })
     }
 
-    /// A cell, by its place among them.
+    /// Returns a cell, by its place among them.
     pub(crate) fn cell(&self, at: usize) -> Option<(&[u8], &[u8])> {
         let start = usize::from(*self.starts().get(at)?);
         let left = 1;
@@ -68,7 +68,7 @@ impl Image {
         Cells { rest, left }.next()
     }
 
-    /// Where a key is among the cells, or would be.
+    /// Returns where a key is among the cells, or would be.
     pub(crate) fn seek(&self, key: &[u8]) -> Result<usize, usize> {
         let key_at = |start: &u16| {
             let at = usize::from(*start);
@@ -79,7 +79,7 @@ impl Image {
             .binary_search_by(|start| key_at(start).cmp(key))
     }
 
-    /// Where the bytes of a cell begin, or, for the place past the last, of what is free.
+    /// Returns where the bytes of a cell begin, or, for the place past the last, of what is free.
     fn start_of(&self, at: usize) -> usize {
         match self.starts().get(at) {
             Some(start) => usize::from(*start),
@@ -87,12 +87,12 @@ impl Image {
         }
     }
 
-    /// Bytes that its cells take.
+    /// Returns bytes that its cells take.
     pub(crate) fn used(&self) -> usize {
         self.end() - HEADER
     }
 
-    /// Where the last cell ends.
+    /// Returns where the last cell ends.
     fn end(&self) -> usize {
         let last = self.starts().last().map(|start| usize::from(*start));
         last.map_or(HEADER, |at| {
@@ -100,7 +100,7 @@ impl Image {
         })
     }
 
-    /// The page with `new` at `at`, in place of the cell there if `replaces`; with no
+    /// Returns the page with `new` at `at`, in place of the cell there if `replaces`; with no
     /// `new`, that cell goes only. None if it does not fit. It has this page's stamp still.
     pub(crate) fn spliced(
         &self,
@@ -131,7 +131,7 @@ impl Image {
         Some(image)
     }
 
-    /// Where cells begin once one at `from` has `new_len` bytes, and what is behind it
+    /// Returns where cells begin once one at `from` has `new_len` bytes, and what is behind it
     /// comes from `to`.
     fn moved(
         &self,
@@ -154,7 +154,7 @@ pub(crate) const CELL: usize = 4;
 /// A cell: key and value, in a page or new.
 pub(crate) type Cell<'a> = (Cow<'a, [u8]>, Cow<'a, [u8]>);
 
-/// The most bytes that key and value of a cell may have in pages of `len`
+/// Returns the most bytes that key and value of a cell may have in pages of `len`
 /// bytes: then every page that is too full can be cut in two.
 pub(crate) const fn cell_max(len: usize) -> usize {
     (len - HEADER) / 2 - CELL
@@ -166,7 +166,7 @@ pub(crate) struct Cells<'a> {
     left: u16,
 }
 
-/// The cells of a page that was checked.
+/// Returns the cells of a page that was checked.
 pub(crate) fn cells(page: &[u8]) -> Cells<'_> {
     Cells {
         rest: page.get(HEADER..).unwrap_or_default(),
@@ -193,7 +193,7 @@ pub(crate) fn level(page: &[u8]) -> u8 {
     page.get(5).copied().unwrap_or(0)
 }
 
-/// The cells of a page, to be changed.
+/// Returns the cells of a page, to be changed.
 pub(crate) fn to_change(page: &[u8]) -> Vec<Cell<'_>> {
     // One more is put among them.
     let mut all = Vec::with_capacity(usize::from(get_u16(page, 6)) + 1);
@@ -201,12 +201,12 @@ pub(crate) fn to_change(page: &[u8]) -> Vec<Cell<'_>> {
     all
 }
 
-/// Bytes that cells take in a page.
+/// Returns bytes that cells take in a page.
 pub(crate) fn used(cells: &[Cell<'_>]) -> usize {
     cells.iter().map(|(k, v)| CELL + k.len() + v.len()).sum()
 }
 
-/// A page of these cells, which must fit; not sealed.
+/// Returns a page of these cells, which must fit; not sealed.
 pub(crate) fn build(index: u32, level: u8, nonce: u64, len: usize, cells: &[Cell<'_>]) -> Image {
     let header = Header {
         kind: PageType::Table,
@@ -229,7 +229,7 @@ pub(crate) fn build(index: u32, level: u8, nonce: u64, len: usize, cells: &[Cell
     page.into()
 }
 
-/// The child that a value of an inner page names.
+/// Returns the child that a value of an inner page names.
 pub(crate) fn child(value: &[u8]) -> u32 {
     crate::ondisk::get_u32(value, 0)
 }

@@ -37,7 +37,7 @@ impl Reach {
         })
     }
 
-    /// The remote; none if there is none or it cannot be reached.
+    /// Returns the remote; none if there is none or it cannot be reached.
     ///
     /// # Errors
     /// What else keeps it from being opened.
@@ -66,7 +66,7 @@ impl Reach {
         }
     }
 
-    /// Whether there is a remote to be asked.
+    /// Returns whether there is a remote to be asked.
     pub(crate) fn is_named(&self) -> bool {
         self.remote.is_some()
     }
@@ -96,7 +96,7 @@ impl Reach {
         nodes.insert(uid, node);
     }
 
-    /// The remote's node that `uid` stands for; `path` says the way to it.
+    /// Returns the remote's node that `uid` stands for; `path` says the way to it.
     fn node(
         &self,
         cx: &Ctx<'_>,
@@ -148,7 +148,7 @@ impl Reach {
     }
 }
 
-/// The node at a path from the root; symlinks are not followed.
+/// Returns the node at a path from the root; symlinks are not followed.
 ///
 /// # Errors
 /// `NotFound`, `NotDir`; what the volume answers.

@@ -58,7 +58,7 @@ struct Newest {
     leaders: BTreeMap<u32, Image>,
 }
 
-/// Where the log begins, which anchors were whole, and which is the newer.
+/// Returns where the log begins, which anchors were whole, and which is the newer.
 fn find_anchor(
     dev: &dyn BlockDevice,
     layout: &Layout,
@@ -82,7 +82,7 @@ fn find_anchor(
     }
 }
 
-/// An anchor newer than all that is in the name table, for when neither anchors
+/// Returns an anchor newer than all that is in the name table, for when neither anchors
 /// nor log say anything.
 fn after_all(dev: &dyn BlockDevice, layout: &Layout) -> Anchor {
     let bytes = read_pages(dev, layout, layout.table_a, layout.table_len);
@@ -98,7 +98,7 @@ fn after_all(dev: &dyn BlockDevice, layout: &Layout) -> Anchor {
     }
 }
 
-/// What the log should have but has not, in words.
+/// Returns what the log should have but has not, in words.
 fn what_is_lost(log: &LogImage<'_>, anchor: &Anchor, last: u64) -> Option<String> {
     let newest = log
         .newest_after(anchor.epoch, last)
@@ -115,7 +115,7 @@ fn what_is_lost(log: &LogImage<'_>, anchor: &Anchor, last: u64) -> Option<String
     })
 }
 
-/// The newest image of each page in the records.
+/// Returns the newest image of each page in the records.
 ///
 /// # Errors
 /// `Corrupt` for a page that belongs nowhere.
@@ -271,7 +271,7 @@ fn load_map(
     Ok(())
 }
 
-/// The map of what is home and what the records tell. Not to be known where records
+/// Returns the map of what is home and what the records tell. Not to be known where records
 /// were lost, and where nothing says which is the last.
 fn logged_map(
     core: &mut Core,
@@ -286,7 +286,7 @@ fn logged_map(
     }
 }
 
-/// The map as it was saved with the last commit.
+/// Returns the map as it was saved with the last commit.
 fn saved_map(core: &mut Core, last: u64) -> Option<Vam> {
     for (slot, first) in core.layout.maps().into_iter().enumerate() {
         let bytes = read_pages(

@@ -60,7 +60,7 @@ impl Reservations {
         *self = Self::default();
     }
 
-    /// All of them, in the order of their pages.
+    /// Returns all of them, in the order of their pages.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Reservation> {
         self.by_start.values()
     }
@@ -89,7 +89,7 @@ impl Reservations {
     }
 }
 
-/// How many pages to keep behind a file that grows from `had` pages to `total`, on a volume
+/// Returns how many pages to keep behind a file that grows from `had` pages to `total`, on a volume
 /// with `free` ones. None are kept behind what is small at its first write: most such files
 /// are whole then.
 pub(crate) fn pages_ahead(had: u32, total: u32, free: u32) -> u32 {

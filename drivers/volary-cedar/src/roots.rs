@@ -103,7 +103,7 @@ pub(crate) fn read_roots(dev: &dyn BlockDevice) -> Result<Vec<RootCopy>> {
     }
 }
 
-/// What the copies of the root at the start say, whole or not: by these a volume is recognised, if
+/// Returns what the copies of the root at the start say, whole or not: by these a volume is recognised, if
 /// the device begins as one. What is put over a volume may leave copies, but not the beginning;
 /// a root that was torn while it was written has that still.
 ///
@@ -117,7 +117,7 @@ pub(crate) fn at_start(dev: &dyn BlockDevice) -> Result<Vec<Checked<Layout>>> {
     Ok(copies.filter_map(|(_, said)| said).collect())
 }
 
-/// Whether the device begins as a root does, or its beginning cannot be read.
+/// Returns whether the device begins as a root does, or its beginning cannot be read.
 fn begins_as_root(dev: &dyn BlockDevice) -> bool {
     let mut start = vec![0; PAGE_MIN];
     if let Err(e) = dev.read_at(0, &mut start) {
@@ -127,7 +127,7 @@ fn begins_as_root(dev: &dyn BlockDevice) -> bool {
     header.is_some_and(|header| header.kind == PageType::Root)
 }
 
-/// The newest of the other copies, to go by where the volume is not recognised by one at the start.
+/// Returns the newest of the other copies, to go by where the volume is not recognised by one at the start.
 ///
 /// # Errors
 /// As [`read_roots`].
@@ -150,7 +150,7 @@ pub(crate) fn replica(dev: &dyn BlockDevice) -> Result<Option<Replica>> {
     }))
 }
 
-/// Whether more of a volume than its root is there: an anchor of its log, or one of some pages of
+/// Returns whether more of a volume than its root is there: an anchor of its log, or one of some pages of
 /// its name table. Both have copies, and all carry the volume's number.
 fn is_there(dev: &dyn BlockDevice, layout: &Layout) -> bool {
     // Page 0 is always there, the others once the table has grown to them.
@@ -163,14 +163,14 @@ fn is_there(dev: &dyn BlockDevice, layout: &Layout) -> bool {
         || places.any(|(page, index)| has_table_page(dev, layout, page, index))
 }
 
-/// Whether a page is this one of the volume's name table. One that cannot be read is not.
+/// Returns whether a page is this one of the volume's name table. One that cannot be read is not.
 fn has_table_page(dev: &dyn BlockDevice, layout: &Layout, page: u32, index: u32) -> bool {
     let mut bytes = vec![0; layout.page_len()];
     let is_read = dev.read_at(layout.offset(page), &mut bytes).is_ok();
     is_read && matches!(judge(&bytes, &bytes, layout, index), Pair::Good(_))
 }
 
-/// What the first two copies of the root say, if both are whole and say the same. Then the
+/// Returns what the first two copies of the root say, if both are whole and say the same. Then the
 /// third says nothing newer: whoever changes them writes it last.
 fn agreed(dev: &dyn BlockDevice) -> Option<Layout> {
     let mut start = vec![0; PAGE_MIN];
@@ -190,7 +190,7 @@ fn agreed(dev: &dyn BlockDevice) -> Option<Layout> {
     copy(0).filter(|first| copy(2).as_ref() == Some(first))
 }
 
-/// Whether a page that begins so may be a root in a volume of this page size.
+/// Returns whether a page that begins so may be a root in a volume of this page size.
 fn may_be_root(start: &[u8], page: u64) -> bool {
     let own = u64::from(get_u32(start, AT_PAGE));
     let sizes = PAGE_MIN as u64..=PAGE_MAX as u64;
@@ -208,7 +208,7 @@ mod tests {
     const SIZE: usize = 4 << 20;
     const PAGE: usize = 4096;
 
-    /// A volume, and what its root says.
+    /// Returns a volume, and what its root says.
     fn made() -> (Vec<u8>, Layout) {
         let mem = Arc::new(MemDevice::new(SIZE as u64));
         let dev: Arc<dyn BlockDevice> = mem.clone();
@@ -218,7 +218,7 @@ mod tests {
         (mem.to_vec(), layout)
     }
 
-    /// Bytes of all but the last page that are none of the volume's.
+    /// Returns bytes of all but the last page that are none of the volume's.
     fn foreign(image: &[u8]) -> Vec<u8> {
         let mut bytes = vec![0xa5; SIZE - PAGE];
         bytes.extend_from_slice(&image[SIZE - PAGE..]);

@@ -24,7 +24,7 @@ impl Runs {
         self.0.iter().map(|r| r.len).fold(0, u32::saturating_add)
     }
 
-    /// The leader page; none for a file without pages.
+    /// Returns the leader page; none for a file without pages.
     pub(crate) fn leader(&self) -> Option<u32> {
         self.0.first().map(|r| r.start)
     }
@@ -56,7 +56,7 @@ impl Runs {
         gone
     }
 
-    /// Where page `at` of the file lies, counted from the leader, and how many
+    /// Returns where page `at` of the file lies, counted from the leader, and how many
     /// pages follow it in one piece, itself with them.
     pub(crate) fn find(&self, at: u32) -> Option<Run> {
         let mut left = at;
@@ -90,7 +90,7 @@ impl Runs {
         })
     }
 
-    /// The checksum that the leader carries.
+    /// Returns the checksum that the leader carries.
     pub(crate) fn checksum(&self) -> u32 {
         crc32c::crc32c(&Self::encode(&self.0))
     }

@@ -26,7 +26,7 @@ impl Core {
         (parts * self.layout.part_len() - FIXED) / SUM
     }
 
-    /// The checksums that are stored of a file.
+    /// Returns the checksums that are stored of a file.
     ///
     /// # Errors
     /// `Corrupt`, `Io`.
@@ -117,7 +117,7 @@ impl Core {
         Ok(())
     }
 
-    /// The checksum of bytes of a file as they are.
+    /// Returns the checksum of bytes of a file as they are.
     fn sum_of(&mut self, runs: &Runs, bytes: &Range<u64>) -> Result<u32> {
         let mut sum = 0;
         self.each_chunk(runs, bytes, |chunk| sum = crc32c::crc32c_append(sum, chunk))?;
@@ -294,7 +294,7 @@ impl Core {
         }
     }
 
-    /// The checksums of all of a file of which those of the first bytes are known; none for
+    /// Returns the checksums of all of a file of which those of the first bytes are known; none for
     /// one that has no name any more or is empty.
     fn sum_rest(&mut self, uid: u64, mut sums: Sums) -> Result<Option<Sums>> {
         let (place, head) = self.home(uid)?;

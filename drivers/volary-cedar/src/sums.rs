@@ -19,7 +19,7 @@ pub(crate) struct Sums {
 }
 
 impl Sums {
-    /// Those of no bytes.
+    /// Returns those of no bytes.
     pub(crate) fn new(page: u32) -> Self {
         Self {
             len: 0,
@@ -28,7 +28,7 @@ impl Sums {
         }
     }
 
-    /// How many bytes they are of.
+    /// Returns how many bytes they are of.
     pub(crate) fn len(&self) -> u64 {
         self.len
     }
@@ -78,7 +78,7 @@ impl Sums {
         }
     }
 
-    /// The bytes of the unit that holds byte `at`, and their checksum; none past the end.
+    /// Returns the bytes of the unit that holds byte `at`, and their checksum; none past the end.
     pub(crate) fn unit_at(&self, at: u64) -> Option<(Range<u64>, u32)> {
         let index = Some(at / self.unit).filter(|_| at < self.len)?;
         let sum = *self.sums.get(usize::try_from(index).ok()?)?;

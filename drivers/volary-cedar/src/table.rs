@@ -52,7 +52,7 @@ impl Table {
         }
     }
 
-    /// A page that is in memory.
+    /// Returns a page that is in memory.
     pub(crate) fn get(&self, index: u32) -> Option<Image> {
         self.slots.get(&index).map(|s| s.now.clone())
     }
@@ -88,7 +88,7 @@ impl Table {
         self.slots.insert(index, slot);
     }
 
-    /// The committed images whose newest copy in the log begins in `third`.
+    /// Returns the committed images whose newest copy in the log begins in `third`.
     pub(crate) fn due(&self, third: u8) -> Vec<(u32, Image)> {
         let due = self.slots.iter().filter_map(|(index, slot)| {
             let (image, at) = slot.logged.as_ref()?;

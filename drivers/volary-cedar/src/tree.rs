@@ -26,7 +26,7 @@ struct Way {
 }
 
 impl Way {
-    /// The least key that may be past the leaf; none if it is the last.
+    /// Returns the least key that may be past the leaf; none if it is the last.
     fn end(&self) -> Option<&[u8]> {
         let next = |step: &'_ Step| step.image.cell(step.at + 1).is_some();
         let step = self.above.iter().rev().find(|step| next(step))?;
@@ -41,12 +41,12 @@ pub(crate) struct Leaf {
 }
 
 impl Leaf {
-    /// Its cells from that key on.
+    /// Returns its cells from that key on.
     pub(crate) fn cells(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         (self.from..).map_while(|at| self.way.leaf.cell(at))
     }
 
-    /// Where the next one begins, if there is one.
+    /// Returns where the next one begins, if there is one.
     pub(crate) fn end(&self) -> Option<&[u8]> {
         self.way.end()
     }
@@ -89,7 +89,7 @@ impl Core {
         Error::corrupt("name table page", offset, words, "a tree")
     }
 
-    /// The value of a key.
+    /// Returns the value of a key.
     ///
     /// # Errors
     /// `Corrupt`, `Io`.
@@ -97,7 +97,7 @@ impl Core {
         self.get_as(key, <[u8]>::to_vec)
     }
 
-    /// What `read` makes of the value of a key.
+    /// Returns what `read` makes of the value of a key.
     ///
     /// # Errors
     /// `Corrupt`, `Io`.
@@ -111,7 +111,7 @@ impl Core {
         Ok(found.map(|(_, value)| read(value)))
     }
 
-    /// The leaf with the first cells from `from` on.
+    /// Returns the leaf with the first cells from `from` on.
     ///
     /// # Errors
     /// `Corrupt`, `Io`.
@@ -139,7 +139,7 @@ impl Core {
         }
     }
 
-    /// The first cell whose key begins with `prefix`.
+    /// Returns the first cell whose key begins with `prefix`.
     ///
     /// # Errors
     /// `Corrupt`, `Io`.
@@ -147,7 +147,7 @@ impl Core {
         self.first_as(prefix, |key, value| (key.to_vec(), value.to_vec()))
     }
 
-    /// What `read` makes of the first cell whose key begins with `prefix`.
+    /// Returns what `read` makes of the first cell whose key begins with `prefix`.
     ///
     /// # Errors
     /// `Corrupt`, `Io`.
@@ -235,7 +235,7 @@ impl Core {
         page::used(cells) + crate::ondisk::HEADER <= self.layout.page_len()
     }
 
-    /// Where to cut the cells of a page that is too full: in the middle, or, if
+    /// Returns where to cut the cells of a page that is too full: in the middle, or, if
     /// what is new is at the end, just before it, so that pages filled in order
     /// are full.
     fn cut(&self, cells: &[Cell<'_>], at: usize) -> usize {
@@ -295,7 +295,7 @@ impl Core {
         Ok(true)
     }
 
-    /// Whether cells of so many bytes are so few that the page is to be joined with another.
+    /// Returns whether cells of so many bytes are so few that the page is to be joined with another.
     fn is_low(&self, used: usize) -> bool {
         used <= (self.layout.page_len() - crate::ondisk::HEADER) / 3
     }

@@ -42,7 +42,7 @@ pub(crate) struct Vam {
 }
 
 impl Vam {
-    /// A map in which everything but the data areas and the name table's pages
+    /// Returns a map in which everything but the data areas and the name table's pages
     /// is in use, as a rebuild starts from.
     pub(crate) fn empty(layout: &Layout) -> Self {
         let mut vam = Self {
@@ -72,24 +72,24 @@ impl Vam {
         self.table_free
     }
 
-    /// Whether a page is in use.
+    /// Returns whether a page is in use.
     pub(crate) fn is_used(&self, page: u32) -> bool {
         let word = self.words.get(page as usize / 64);
         word.is_none_or(|w| w >> (page % 64) & 1 == 1)
     }
 
-    /// Whether none of the run is in use.
+    /// Returns whether none of the run is in use.
     pub(crate) fn is_free(&self, run: Run) -> bool {
         self.is_all(run, false)
     }
 
-    /// Whether all of the run is, or is not, in use.
+    /// Returns whether all of the run is, or is not, in use.
     pub(crate) fn is_all(&self, run: Run, used: bool) -> bool {
         self.next(run.start, run.start.saturating_add(run.len), !used)
             .is_none()
     }
 
-    /// A bit for each page, as stored.
+    /// Returns a bit for each page, as stored.
     pub(crate) fn words(&self) -> &[u64] {
         &self.words
     }
@@ -117,7 +117,7 @@ impl Vam {
         }
     }
 
-    /// The first page in `from..to` that is, or is not, in use.
+    /// Returns the first page in `from..to` that is, or is not, in use.
     fn next(&self, from: u32, to: u32, used: bool) -> Option<u32> {
         let mut page = from;
         while page < to {
@@ -132,7 +132,7 @@ impl Vam {
         None
     }
 
-    /// The last page in `from..to` that is, or is not, in use.
+    /// Returns the last page in `from..to` that is, or is not, in use.
     fn prev(&self, from: u32, to: u32, used: bool) -> Option<u32> {
         let mut end = to;
         while end > from {
@@ -148,7 +148,7 @@ impl Vam {
         None
     }
 
-    /// The first page in `from..to` that anyone may take.
+    /// Returns the first page in `from..to` that anyone may take.
     fn next_open(&self, mut from: u32, to: u32, kept: &Reservations) -> Option<u32> {
         loop {
             let page = self.next(from, to, false)?;
@@ -159,7 +159,7 @@ impl Vam {
         }
     }
 
-    /// The last page in `from..to` that anyone may take.
+    /// Returns the last page in `from..to` that anyone may take.
     fn prev_open(&self, from: u32, mut to: u32, kept: &Reservations) -> Option<u32> {
         loop {
             let page = self.prev(from, to, false)?;
@@ -170,7 +170,7 @@ impl Vam {
         }
     }
 
-    /// The run from `start` on that anyone may take, of at most `most` pages.
+    /// Returns the run from `start` on that anyone may take, of at most `most` pages.
     fn open_from(&self, start: u32, most: u32, kept: &Reservations) -> Option<Run> {
         let area = self.areas.iter().find(|a| a.contains(&start))?;
         let to = area.end.min(start.saturating_add(most));
@@ -182,7 +182,7 @@ impl Vam {
         })
     }
 
-    /// The first free run from the low end of at least `len` pages and `ahead` more; of the
+    /// Returns the first free run from the low end of at least `len` pages and `ahead` more; of the
     /// first that were looked at the longest, if it has `len`; or the longest of all.
     fn fit_low(&self, len: u32, ahead: u32, kept: &Reservations) -> Option<Run> {
         let (mut best, mut looked) = (None::<Run>, 0);
@@ -203,7 +203,7 @@ impl Vam {
         best
     }
 
-    /// A free run from the high end as [`fit_low`](Self::fit_low) finds one from the low:
+    /// Returns a free run from the high end as [`fit_low`](Self::fit_low) finds one from the low:
     /// where it ends with room for `wanted` pages, `len` of them.
     fn fit_high(&self, len: u32, wanted: u32, ahead: u32, kept: &Reservations) -> Option<Run> {
         let (mut best, mut looked) = (None::<Run>, 0);
@@ -328,7 +328,7 @@ impl Vam {
         })
     }
 
-    /// The pages of a saved map, as of commit `seq`.
+    /// Returns the pages of a saved map, as of commit `seq`.
     pub(crate) fn encode(&self, layout: &Layout, first: u32, epoch: u32, seq: u64) -> Vec<u8> {
         let mut parts = self.words.chunks(layout.map_bits() as usize / 64);
         let numbers = first..first + layout.map_len;
@@ -337,7 +337,7 @@ impl Vam {
         pages.collect::<Vec<_>>().concat()
     }
 
-    /// The map in the pages of a saved one, if all are whole and of commit `seq`.
+    /// Returns the map in the pages of a saved one, if all are whole and of commit `seq`.
     pub(crate) fn decode(layout: &Layout, first: u32, bytes: &[u8], seq: u64) -> Option<Self> {
         let pages: Vec<&[u8]> = bytes.chunks(layout.page_len()).collect();
         for (page, number) in pages.iter().zip(first..) {
@@ -352,7 +352,7 @@ impl Vam {
         Some(Self::of_pages(layout, &pages))
     }
 
-    /// The map in the pages of a saved one.
+    /// Returns the map in the pages of a saved one.
     pub(crate) fn of_pages(layout: &Layout, pages: &[impl AsRef<[u8]>]) -> Self {
         let mut found = Self::empty(layout);
         let words = layout.map_bits() as usize / 64;
@@ -376,12 +376,12 @@ impl Vam {
     }
 }
 
-/// Whether the longest of the free runs that were looked at will do.
+/// Returns whether the longest of the free runs that were looked at will do.
 fn is_enough(best: Run, len: u32, ahead: u32, looked: usize) -> bool {
     best.len >= len.saturating_add(ahead) || looked >= LOOKED_AT && best.len >= len
 }
 
-/// A page of a saved map, as of commit `seq`.
+/// Returns a page of a saved map, as of commit `seq`.
 pub(crate) fn page(layout: &Layout, number: u32, words: &[u64], epoch: u32, seq: u64) -> Vec<u8> {
     let header = Header {
         kind: PageType::Map,
@@ -477,7 +477,7 @@ mod tests {
         assert!(pieces.len() <= 5, "{pieces:?}");
     }
 
-    /// A large volume, its map and what is kept.
+    /// Returns a large volume, its map and what is kept.
     fn large(pages: u32) -> (Vam, Reservations) {
         let wanted = Wanted {
             page: 4096,

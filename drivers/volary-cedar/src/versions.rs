@@ -28,18 +28,18 @@ impl Place {
 }
 
 impl Head {
-    /// Whether this, at its place, is an older version of a file.
+    /// Returns whether this, at its place, is an older version of a file.
     pub(crate) fn is_older(&self, place: &Place) -> bool {
         self.line != 0 && place.dir == self.line && place.name == OLDER
     }
 
-    /// Whether what it holds is kept when it is emptied or replaced.
+    /// Returns whether what it holds is kept when it is emptied or replaced.
     fn is_kept(&self) -> bool {
         self.kind == FileKind::File && self.keep > 1 && self.version < VERSION_MAX
     }
 }
 
-/// The name and the version in `name!3`.
+/// Returns the name and the version in `name!3`.
 fn split_version(name: &[u8]) -> Option<(&[u8], u32)> {
     let at = name.iter().rposition(|b| *b == b'!').filter(|at| *at > 0)?;
     let (base, digits) = (name.get(..at)?, name.get(at + 1..)?);
@@ -49,7 +49,7 @@ fn split_version(name: &[u8]) -> Option<(&[u8], u32)> {
 }
 
 impl Core {
-    /// The file or older version that `name!3` means, if it is one.
+    /// Returns the file or older version that `name!3` means, if it is one.
     ///
     /// # Errors
     /// `Corrupt`, `Io`.
@@ -72,7 +72,7 @@ impl Core {
         }
     }
 
-    /// The older versions of a file, the newest first.
+    /// Returns the older versions of a file, the newest first.
     ///
     /// # Errors
     /// `Corrupt`, `Io`.

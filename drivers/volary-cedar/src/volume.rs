@@ -88,7 +88,7 @@ pub struct Wanted {
 }
 
 impl Layout {
-    /// The layout of a new volume: the name table's copies, the log and the
+    /// Returns the layout of a new volume: the name table's copies, the log and the
     /// saved maps in its middle, files on both sides.
     ///
     /// # Errors
@@ -145,12 +145,12 @@ impl Layout {
         Ok(layout)
     }
 
-    /// Whether files of a remote may be kept.
+    /// Returns whether files of a remote may be kept.
     pub fn has_remote(&self) -> bool {
         !self.remote.is_empty()
     }
 
-    /// The format's version, and, from the third on, the features.
+    /// Returns the format's version, and, from the third on, the features.
     fn features(&self) -> (u32, u32) {
         let kept = [
             (self.has_sums, FEATURE_SUMS),
@@ -181,24 +181,24 @@ impl Layout {
         map_bits(self.page)
     }
 
-    /// Where a page of the name table's first copy is.
+    /// Returns where a page of the name table's first copy is.
     pub(crate) fn table_page(&self, index: u32) -> Run {
         let start = self.table_a.saturating_add(index);
         Run { start, len: 1 }
     }
 
-    /// Whether a run is of the name table's first copy.
+    /// Returns whether a run is of the name table's first copy.
     pub(crate) fn is_table_run(&self, run: Run) -> bool {
         let end = u64::from(run.start) + u64::from(run.len);
         run.start >= self.table_a && end <= u64::from(self.table_a) + u64::from(self.table_len)
     }
 
-    /// Bytes from the start of the device to a page.
+    /// Returns bytes from the start of the device to a page.
     pub fn offset(&self, page: u32) -> u64 {
         u64::from(page) * u64::from(self.page)
     }
 
-    /// Bytes in a page, as a length.
+    /// Returns bytes in a page, as a length.
     pub fn page_len(&self) -> usize {
         self.page as usize
     }
@@ -213,12 +213,12 @@ impl Layout {
         RECORD_OVERHEAD + 2 * self.logged_max
     }
 
-    /// The pages of the root's copies.
+    /// Returns the pages of the root's copies.
     pub fn roots(&self) -> [u32; 3] {
         [0, 2, self.pages - 1]
     }
 
-    /// The pages of the anchors.
+    /// Returns the pages of the anchors.
     pub fn anchors(&self) -> [u32; 2] {
         [self.anchor, self.anchor + 2]
     }
@@ -228,13 +228,13 @@ impl Layout {
         self.table_b + self.table_len
     }
 
-    /// Whether files may lie on a page.
+    /// Returns whether files may lie on a page.
     pub fn is_data(&self, page: u32) -> bool {
         (DATA_START..self.table_a).contains(&page)
             || (self.middle_end()..self.pages - 1).contains(&page)
     }
 
-    /// Whether files may lie on all of a run.
+    /// Returns whether files may lie on all of a run.
     pub fn is_data_run(&self, start: u32, len: u32) -> bool {
         let end = u64::from(start) + u64::from(len);
         let inside = |from: u32, to: u32| start >= from && end <= u64::from(to);
@@ -246,7 +246,7 @@ impl Layout {
         self.table_a - DATA_START + (self.pages - 1 - self.middle_end())
     }
 
-    /// The root page.
+    /// Returns the root page.
     pub fn encode(&self, page: u32) -> Vec<u8> {
         let header = Header {
             kind: PageType::Root,
@@ -396,7 +396,7 @@ const AT_LABEL: usize = HEADER + 56;
 const AT_FEATURES: usize = HEADER + 120;
 const AT_REMOTE: usize = HEADER + 124;
 
-/// The features that a root page has, and what remote it names.
+/// Returns the features that a root page has, and what remote it names.
 fn features(root: &[u8]) -> Checked<(u32, String)> {
     let version = get_u32(root, HEADER);
     let (must, may) = match version {

@@ -39,7 +39,7 @@ pub(crate) struct Lost {
 }
 
 impl Lost {
-    /// Whether it had, or led to, a key.
+    /// Returns whether it had, or led to, a key.
     pub(crate) fn has(&self, key: &[u8]) -> bool {
         key >= self.from.as_slice() && self.to.as_ref().is_none_or(|to| key < to.as_slice())
     }
@@ -109,7 +109,7 @@ impl Core {
     }
 }
 
-/// The children of an inner page, the last first.
+/// Returns the children of an inner page, the last first.
 fn children(of: &Todo, image: &[u8]) -> Vec<Todo> {
     let mut out: Vec<Todo> = Vec::new();
     let mut to = of.to.clone();
@@ -214,7 +214,7 @@ impl Visitor for Rebuild<'_> {
     }
 }
 
-/// The runs that a cell names.
+/// Returns the runs that a cell names.
 pub(crate) fn runs_of_cell(key: &[u8], value: &[u8]) -> Vec<Run> {
     if Place::of_key(key).is_some() {
         return match Entry::decode(value) {
@@ -231,7 +231,7 @@ pub(crate) fn runs_of_cell(key: &[u8], value: &[u8]) -> Vec<Run> {
 }
 
 impl Core {
-    /// The allocation map as the name table has it.
+    /// Returns the allocation map as the name table has it.
     ///
     /// # Errors
     /// `Corrupt` if the table contradicts itself; `Io`.
@@ -239,7 +239,7 @@ impl Core {
         self.map_by_walk(false)
     }
 
-    /// The allocation map of a table that is damaged: all that any of it says
+    /// Returns the allocation map of a table that is damaged: all that any of it says
     /// is in use.
     ///
     /// # Errors

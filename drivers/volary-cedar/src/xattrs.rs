@@ -47,7 +47,7 @@ const KEEP: &[u8] = b"user.cedar.keep";
 const VERSIONS: &[u8] = b"user.cedar.versions";
 
 impl Attached {
-    /// All attributes of a node, those that stand for its versions too.
+    /// Returns all attributes of a node, those that stand for its versions too.
     ///
     /// # Errors
     /// `Stale`, `Corrupt`, `Io`.
@@ -58,7 +58,7 @@ impl Attached {
         Ok(all.chain(keep).collect())
     }
 
-    /// An attribute that stands for the versions of a node.
+    /// Returns an attribute that stands for the versions of a node.
     fn of_versions(&mut self, node: NodeId, name: &[u8]) -> Result<Option<Vec<u8>>> {
         if name != KEEP && name != VERSIONS {
             return Ok(None);
@@ -85,7 +85,7 @@ impl Attached {
         self.core.shed(uid, cx.now)
     }
 
-    /// All attributes of a node that are stored.
+    /// Returns all attributes of a node that are stored.
     ///
     /// # Errors
     /// `Stale`, `Corrupt`, `Io`.

@@ -124,7 +124,7 @@ impl Attached {
         self.store.node(id)
     }
 
-    /// A directory that can be listed.
+    /// Returns a directory that can be listed.
     ///
     /// # Errors
     /// `NotDir`; `Unsupported`; as [`load`](Self::load).
@@ -196,7 +196,7 @@ impl Attached {
         Ok(Some(len))
     }
 
-    /// How full the volume is.
+    /// Returns how full the volume is.
     pub(crate) fn statfs(&self) -> StatFs {
         let volume = &self.store.volume;
         let raw = &volume.raw;

@@ -45,7 +45,7 @@ const CRC32_BE: [u32; 256] = {
     table
 };
 
-/// Whether `bytes` have the checksum `stored`, which stands at `at` in them and counts as zeros.
+/// Returns whether `bytes` have the checksum `stored`, which stands at `at` in them and counts as zeros.
 pub(crate) fn holds(seed: u32, bytes: &[u8], at: usize, stored: u32) -> bool {
     let (before, rest) = bytes.split_at_checked(at).unwrap_or((bytes, &[]));
     let after = rest.get(4..).unwrap_or_default();

@@ -22,7 +22,7 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// Whether it is the directory's entry of itself or of the one that holds it.
+    /// Returns whether it is the directory's entry of itself or of the one that holds it.
     pub(crate) fn is_dot(&self) -> bool {
         self.name == b"." || self.name == b".."
     }
@@ -58,7 +58,7 @@ impl Store {
         }
     }
 
-    /// Where the entries end. A directory in its inode is shorter by the parent's number.
+    /// Returns where the entries end. A directory in its inode is shorter by the parent's number.
     pub(crate) fn dir_end(&self, inode: &Inode) -> u64 {
         match inode.has(iflag::INLINE_DATA) {
             true => inode.size.saturating_sub(INLINE_PARENT as u64),
@@ -66,7 +66,7 @@ impl Store {
         }
     }
 
-    /// Where the chunk that holds this place begins.
+    /// Returns where the chunk that holds this place begins.
     pub(crate) fn chunk_start(&self, inode: &Inode, at: u64) -> u64 {
         match inode.has(iflag::INLINE_DATA) {
             true if at < INLINE_FIRST => 0,
@@ -75,7 +75,7 @@ impl Store {
         }
     }
 
-    /// The chunk that begins there; `None` at the end of the directory, and where a fast commit
+    /// Returns the chunk that begins there; `None` at the end of the directory, and where a fast commit
     /// made it, which has no blocks.
     ///
     /// # Errors
@@ -138,7 +138,7 @@ impl Store {
         }
     }
 
-    /// Whether a block that is not a directory's first is a node of a hash tree: an entry of no file
+    /// Returns whether a block that is not a directory's first is a node of a hash tree: an entry of no file
     /// is as long as the block, and leaves no room for the checksum of a block of entries.
     fn is_node(&self, bytes: &[u8]) -> bool {
         match bytes {
@@ -155,7 +155,7 @@ impl Store {
         Err(Error::corrupt("det_checksum", at, found, expected))
     }
 
-    /// The entry at or after a place in a chunk, and where the next begins; entries of no file are
+    /// Returns the entry at or after a place in a chunk, and where the next begins; entries of no file are
     /// passed over.
     ///
     /// # Errors
@@ -178,7 +178,7 @@ impl Store {
         Ok(None)
     }
 
-    /// The entry that begins there, used or not, its name and where it ends.
+    /// Returns the entry that begins there, used or not, its name and where it ends.
     ///
     /// # Errors
     /// `Corrupt`.
@@ -231,7 +231,7 @@ impl Store {
         }
     }
 
-    /// The directory that holds this one.
+    /// Returns the directory that holds this one.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
@@ -258,7 +258,7 @@ impl Store {
         })
     }
 
-    /// The id and the kind of an entry's node. One that is gone or damaged, or whose id is not
+    /// Returns the id and the kind of an entry's node. One that is gone or damaged, or whose id is not
     /// wanted, is told by its number.
     ///
     /// # Errors
@@ -283,7 +283,7 @@ impl Store {
     }
 }
 
-/// Whether anybody can ask for an entry by this name.
+/// Returns whether anybody can ask for an entry by this name.
 pub(crate) fn can_be_asked_for(name: &[u8]) -> bool {
     Name::new(name).is_ok()
 }

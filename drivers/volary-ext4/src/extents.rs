@@ -72,7 +72,7 @@ impl Node {
         })
     }
 
-    /// What is below, in order, each inside of `first` to `end`.
+    /// Returns what is below, in order, each inside of `first` to `end`.
     ///
     /// # Errors
     /// `Corrupt`.
@@ -124,7 +124,7 @@ fn starts(entry: &[u8; EXTENT_ENTRY]) -> u64 {
     ExtentLeaf::read_from_bytes(entry).map_or(0, |raw| raw.ee_block.get().into())
 }
 
-/// The run of an entry of a leaf.
+/// Returns the run of an entry of a leaf.
 pub(crate) fn run_of(entry: &[u8; EXTENT_ENTRY]) -> Run {
     let Ok(raw) = ExtentLeaf::read_from_bytes(entry) else {
         return Run::hole(0, 0);
@@ -142,7 +142,7 @@ pub(crate) fn run_of(entry: &[u8; EXTENT_ENTRY]) -> Run {
 }
 
 impl Store {
-    /// The root of an inode's tree.
+    /// Returns the root of an inode's tree.
     ///
     /// # Errors
     /// `Corrupt`.
@@ -150,7 +150,7 @@ impl Store {
         Node::of(inode, inode.at, &inode.head.i_block, None)
     }
 
-    /// A node below the root.
+    /// Returns a node below the root.
     ///
     /// # Errors
     /// `Corrupt`, also for a wrong checksum; `Io`.
@@ -183,7 +183,7 @@ impl Store {
         self.verify("et_checksum", at, stored, sum)
     }
 
-    /// The run at `first`, by the tree.
+    /// Returns the run at `first`, by the tree.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.

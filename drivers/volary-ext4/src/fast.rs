@@ -91,7 +91,7 @@ impl Fast {
         true
     }
 
-    /// The run at `first`, where `stored` says what is on the volume.
+    /// Returns the run at `first`, where `stored` says what is on the volume.
     ///
     /// # Errors
     /// Of `stored`.
@@ -112,23 +112,23 @@ impl Fast {
         Ok(stored()?.part(first, next.map_or(u64::MAX, |(at, _)| *at)))
     }
 
-    /// Whether the directory was made by a fast commit: it has no entries but those that were added.
+    /// Returns whether the directory was made by a fast commit: it has no entries but those that were added.
     pub(crate) fn is_new_dir(&self, ino: u32) -> bool {
         self.parent(ino).is_some()
     }
 
-    /// The directory that holds one that was made.
+    /// Returns the directory that holds one that was made.
     pub(crate) fn parent(&self, ino: u32) -> Option<u32> {
         self.dirs.get(&ino)?.parent
     }
 
-    /// Whether an entry that stands in a directory was removed.
+    /// Returns whether an entry that stands in a directory was removed.
     pub(crate) fn is_removed(&self, dir: u32, name: &[u8]) -> bool {
         let edits = self.dirs.get(&dir);
         edits.is_some_and(|edits| edits.removed.contains(name))
     }
 
-    /// The entries that were added to a directory.
+    /// Returns the entries that were added to a directory.
     pub(crate) fn added(&self, dir: u32) -> &[(Vec<u8>, u32)] {
         self.dirs.get(&dir).map_or(&[], |edits| &edits.added)
     }

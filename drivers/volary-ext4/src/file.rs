@@ -13,7 +13,7 @@ const TARGET_MAX: u64 = 4096;
 const RUNS_MAX: u32 = 1 << 18;
 
 impl Store {
-    /// All that stands in an inode in place of blocks.
+    /// Returns all that stands in an inode in place of blocks.
     ///
     /// # Errors
     /// `Corrupt` for a size that is more than there is.
@@ -54,7 +54,7 @@ impl Store {
         Ok(len)
     }
 
-    /// What a symlink holds.
+    /// Returns what a symlink holds.
     ///
     /// # Errors
     /// `Invalid` if it is none; `Unsupported` if it is encrypted; `Corrupt`; `Io`.

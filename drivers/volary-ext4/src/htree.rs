@@ -35,7 +35,7 @@ fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
 }
 
 impl Root {
-    /// The root in the first block of a directory, if it looks like one.
+    /// Returns the root in the first block of a directory, if it looks like one.
     pub(crate) fn of(block: &[u8]) -> Option<Self> {
         // Entries of '.' and '..', then zeros, the hash's number, the length of this, the levels.
         let info = block.get(0x18..0x20)?;
@@ -50,7 +50,7 @@ impl Root {
 }
 
 impl Node {
-    /// The node in a block, if its counts make sense.
+    /// Returns the node in a block, if its counts make sense.
     pub(crate) fn of(block: &[u8], is_root: bool) -> Option<Self> {
         let at = match is_root {
             true => Root::of(block).map(|_| ROOT_ENTRIES)?,
@@ -62,7 +62,7 @@ impl Node {
         (count >= 1 && count <= limit && end <= block.len()).then_some(Self { at, limit, count })
     }
 
-    /// The blocks of the directory that the entries lead to, with the hashes that they begin at.
+    /// Returns the blocks of the directory that the entries lead to, with the hashes that they begin at.
     pub(crate) fn entries(&self, block: &[u8]) -> Vec<(u32, u32)> {
         let entry = |index: usize| {
             let at = self.at + index * ENTRY;
@@ -72,7 +72,7 @@ impl Node {
         (0..self.count).filter_map(entry).collect()
     }
 
-    /// The checksum that is stored behind the room for entries, and the one that there should be.
+    /// Returns the checksum that is stored behind the room for entries, and the one that there should be.
     pub(crate) fn sums(&self, seed: u32, block: &[u8]) -> Option<(u32, u32)> {
         let tail = self.at + self.limit * ENTRY;
         let used = block.get(..self.at + self.count * ENTRY)?;

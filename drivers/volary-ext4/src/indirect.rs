@@ -14,12 +14,12 @@ const LEVELS: u16 = 3;
 pub(crate) struct Pointers(Vec<u8>);
 
 impl Pointers {
-    /// The pointers in an inode.
+    /// Returns the pointers in an inode.
     pub(crate) fn of(inode: &Inode) -> Self {
         Self(inode.head.i_block.to_vec())
     }
 
-    /// The pointer of this index; 0 where there is none.
+    /// Returns the pointer of this index; 0 where there is none.
     pub(crate) fn get(&self, index: usize) -> u64 {
         let at = index.saturating_mul(4);
         match self.0.get(at..at.saturating_add(4)) {
@@ -28,7 +28,7 @@ impl Pointers {
         }
     }
 
-    /// The run at pointer `index` of `count`, each of which maps one block; it is the block
+    /// Returns the run at pointer `index` of `count`, each of which maps one block; it is the block
     /// `first` of the file.
     pub(crate) fn run(&self, index: usize, count: usize, first: u64) -> Run {
         let start = self.get(index);
@@ -54,7 +54,7 @@ impl Store {
         self.volume.block / 4
     }
 
-    /// The indirect blocks that an inode names itself.
+    /// Returns the indirect blocks that an inode names itself.
     pub(crate) fn indirect_roots(&self, inode: &Inode) -> Vec<MapBlock> {
         let pointers = Pointers::of(inode);
         let (mut all, mut first, mut span) = (Vec::new(), DIRECT as u64, 1u64);
@@ -79,7 +79,7 @@ impl Store {
             .map(Pointers)
     }
 
-    /// What the pointer of this index in an indirect block maps.
+    /// Returns what the pointer of this index in an indirect block maps.
     pub(crate) fn below_pointer(&self, place: &MapBlock, index: u64, block: u64) -> MapBlock {
         let span = (0..place.depth).fold(1u64, |span, _| span.saturating_mul(self.per_block()));
         let first = place.first.saturating_add(index.saturating_mul(span));
@@ -91,7 +91,7 @@ impl Store {
         }
     }
 
-    /// The run at `first`, by pointers.
+    /// Returns the run at `first`, by pointers.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
@@ -133,7 +133,7 @@ impl Store {
     }
 }
 
-/// How many pointers to data an inode has.
+/// Returns how many pointers to data an inode has.
 pub(crate) const fn direct() -> usize {
     DIRECT
 }

@@ -18,13 +18,13 @@ pub(crate) const LOOK: How = How {
     is_verified: true,
 };
 
-/// A field of characters up to its first NUL, safe to print.
+/// Returns a field of characters up to its first NUL, safe to print.
 pub(crate) fn text(bytes: &[u8]) -> String {
     let text = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
     volary_core::escape(text).to_string()
 }
 
-/// A UUID as it is written.
+/// Returns a UUID as it is written.
 pub(crate) fn uuid(bytes: &[u8; 16]) -> String {
     let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     let part = |range: std::ops::Range<usize>| hex.get(range).unwrap_or_default().to_owned();
@@ -38,7 +38,7 @@ pub(crate) fn uuid(bytes: &[u8; 16]) -> String {
     .join("-")
 }
 
-/// What the volume is.
+/// Returns what the volume is.
 ///
 /// # Errors
 /// As [`Volume::read`].

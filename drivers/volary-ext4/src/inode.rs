@@ -68,7 +68,7 @@ impl Inode {
         self.flags() & flag != 0
     }
 
-    /// What it is, if its mode says so.
+    /// Returns what it is, if its mode says so.
     pub(crate) fn kind(&self) -> Option<FileKind> {
         FileKind::from_mode(self.head.i_mode.get().into())
     }
@@ -82,7 +82,7 @@ impl Inode {
         })
     }
 
-    /// The checksum that is stored, and the one that there should be, as wide as the inode keeps it.
+    /// Returns the checksum that is stored, and the one that there should be, as wide as the inode keeps it.
     pub(crate) fn sums(&self) -> (u32, u32) {
         let part = |from: usize, to: usize| self.raw.get(from..to).unwrap_or_default();
         let sum = csum::crc32c(self.seed, part(0, I_CHECKSUM_LO));
@@ -103,7 +103,7 @@ impl Inode {
         (high << 16 | low, sum)
     }
 
-    /// The part of the inode that extended attributes are in.
+    /// Returns the part of the inode that extended attributes are in.
     pub(crate) fn body(&self) -> &[u8] {
         let start = INODE_HEAD + usize::from(self.extra.i_extra_isize.get());
         match self.raw.len() > INODE_HEAD && start.is_multiple_of(4) {
@@ -112,7 +112,7 @@ impl Inode {
         }
     }
 
-    /// Whether the target of the symlink stands in `i_block`.
+    /// Returns whether the target of the symlink stands in `i_block`.
     pub(crate) fn is_short_link(&self, volume: &Volume) -> bool {
         let of_acl = match self.file_acl {
             0 => 0,
@@ -124,7 +124,7 @@ impl Inode {
             && self.sectors.saturating_sub(of_acl) == 0
     }
 
-    /// A device's number (inodes.rst: `i_block` of special files, in the old form or the new one).
+    /// Returns a device's number (inodes.rst: `i_block` of special files, in the old form or the new one).
     fn rdev(&self) -> u64 {
         let word = |at: usize| match self.head.i_block.get(at..at + 4) {
             Some(&[a, b, c, d]) => u64::from(u32::from_le_bytes([a, b, c, d])),
@@ -138,7 +138,7 @@ impl Inode {
         major << 32 | minor
     }
 
-    /// What the node is known by.
+    /// Returns what the node is known by.
     pub(crate) fn id(&self) -> NodeId {
         NodeId {
             ino: NonZeroU64::new(self.ino.into()).unwrap_or(NonZeroU64::MIN),
@@ -146,7 +146,7 @@ impl Inode {
         }
     }
 
-    /// The attributes.
+    /// Returns the attributes.
     ///
     /// # Errors
     /// `Corrupt` for a mode that names no kind.
@@ -176,7 +176,7 @@ impl Inode {
         })
     }
 
-    /// Bytes that it takes. Data of files in their inodes counts, as Linux has it.
+    /// Returns bytes that it takes. Data of files in their inodes counts, as Linux has it.
     fn allocated(&self) -> u64 {
         let is_file = self.kind() == Some(FileKind::File);
         let inline = match is_file && self.has(iflag::INLINE_DATA) {
@@ -212,7 +212,7 @@ impl Inode {
     }
 }
 
-/// The fields after the first 128 bytes, as far as there are.
+/// Returns the fields after the first 128 bytes, as far as there are.
 fn extra(rest: &[u8]) -> InodeExtra {
     let mut bytes = [0; INODE_EXTRA];
     let len = match rest {
@@ -255,7 +255,7 @@ fn file_acl(volume: &Volume, head: &InodeHead) -> u64 {
     }
 }
 
-/// A time: two bits of the extra field go above the seconds, which have a sign; the rest are
+/// Returns a time: two bits of the extra field go above the seconds, which have a sign; the rest are
 /// nanoseconds (inodes.rst, "Inode Timestamps").
 fn time(secs: u32, extra: u32) -> Time {
     let secs = i64::from(secs.cast_signed()) + (i64::from(extra & 3) << 32);

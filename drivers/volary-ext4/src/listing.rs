@@ -9,7 +9,7 @@ use volary_core::{Cookie, Ctx, Kind, Result};
 const ADDED: u64 = 1 << 62;
 
 impl Store {
-    /// The entry of this name that stands in a directory.
+    /// Returns the entry of this name that stands in a directory.
     ///
     /// # Errors
     /// `Interrupted`; `Corrupt`; `Io`.
@@ -29,7 +29,7 @@ impl Store {
         Ok(None)
     }
 
-    /// The entry of this name, as it is now.
+    /// Returns the entry of this name, as it is now.
     ///
     /// # Errors
     /// `Interrupted`; `Corrupt`; `Io`.
@@ -104,7 +104,7 @@ impl Store {
         }
     }
 
-    /// The place that a cookie stands for.
+    /// Returns the place that a cookie stands for.
     fn place_of(&self, dir: &Inode, at: u64) -> Result<u64> {
         let start = self.chunk_start(dir, at);
         if at > self.dir_end(dir) {

@@ -33,7 +33,7 @@ impl Run {
         self.first.saturating_add(self.len)
     }
 
-    /// The part of the run in which `from` is, up to `end`.
+    /// Returns the part of the run in which `from` is, up to `end`.
     pub(crate) fn part(&self, from: u64, end: u64) -> Self {
         let skip = from.saturating_sub(self.first);
         let spot = match self.spot {

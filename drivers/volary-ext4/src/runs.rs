@@ -8,7 +8,7 @@ use crate::store::Store;
 use volary_core::{Error, Result};
 
 impl Store {
-    /// The run that begins at this block of the file. Its length is not 0.
+    /// Returns the run that begins at this block of the file. Its length is not 0.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.

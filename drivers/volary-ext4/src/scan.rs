@@ -49,7 +49,7 @@ pub(crate) enum Damaged {
 }
 
 impl Store {
-    /// The blocks of a group that the volume itself has, as runs.
+    /// Returns the blocks of a group that the volume itself has, as runs.
     pub(crate) fn system_of(&self, number: u32, group: Option<&Group>) -> Vec<(u64, u64)> {
         let volume = &self.volume;
         let start = volume.group_start(number);
@@ -160,7 +160,7 @@ impl Store {
         Err(Error::corrupt("bg_inode_table", group.at, found, expected))
     }
 
-    /// The bitmap of a group's inodes; none where it was never written, and where it is damaged.
+    /// Returns the bitmap of a group's inodes; none where it was never written, and where it is damaged.
     fn inode_bits(&self, group: &Group) -> Option<Vec<u8>> {
         let is_there = !group.has(group::INODE_UNINIT);
         let read = is_there.then(|| self.block("bg_inode_bitmap", group.at, group.inode_bitmap));
@@ -233,7 +233,7 @@ impl Store {
     }
 }
 
-/// Whether a bit is set.
+/// Returns whether a bit is set.
 pub(crate) fn bit(bits: &[u8], index: u64) -> bool {
     let byte = usize::try_from(index / 8).ok().and_then(|at| bits.get(at));
     byte.is_some_and(|byte| byte >> (index % 8) & 1 == 1)

@@ -49,14 +49,14 @@ impl Group {
     }
 }
 
-/// A cache for reading.
+/// Returns a cache for reading.
 pub(crate) fn cache(dev: Arc<dyn BlockDevice>, memory: u64) -> Cache {
     let io_size = 64 << 10;
     Cache::new(dev, CacheOptions { memory, io_size })
 }
 
 impl Store {
-    /// A volume whose journal is not looked at.
+    /// Returns a volume whose journal is not looked at.
     pub(crate) fn plain(dev: Arc<dyn BlockDevice>, volume: Volume, memory: u64) -> Self {
         Self {
             cache: cache(dev, memory),
@@ -171,7 +171,7 @@ impl Store {
         Ok(())
     }
 
-    /// A descriptor whose checksum nobody looked at, and its bytes.
+    /// Returns a descriptor whose checksum nobody looked at, and its bytes.
     ///
     /// # Errors
     /// As [`group`](Self::group).
@@ -228,7 +228,7 @@ impl Store {
         Ok(group)
     }
 
-    /// Where an inode stands, in bytes.
+    /// Returns where an inode stands, in bytes.
     ///
     /// # Errors
     /// `Stale` for a number that no inode has; `Corrupt`; `Io`.
@@ -240,7 +240,7 @@ impl Store {
         self.inode_in(&group, index % volume.inodes_per_group)
     }
 
-    /// Where the inode of this index in a group's table stands, in bytes.
+    /// Returns where the inode of this index in a group's table stands, in bytes.
     ///
     /// # Errors
     /// `Corrupt`.
@@ -252,7 +252,7 @@ impl Store {
         Ok(block * volume.block + within % volume.block)
     }
 
-    /// An inode, used or not.
+    /// Returns an inode, used or not.
     ///
     /// # Errors
     /// As [`inode_at`](Self::inode_at); `Corrupt` for a wrong checksum.
@@ -262,7 +262,7 @@ impl Store {
         Ok(inode)
     }
 
-    /// The inode that stands at `at`, whose checksum nobody looked at.
+    /// Returns the inode that stands at `at`, whose checksum nobody looked at.
     ///
     /// # Errors
     /// `Io`.
@@ -282,7 +282,7 @@ impl Store {
         self.verify("i_checksum", inode.at, stored, sum)
     }
 
-    /// A node that a path can lead to.
+    /// Returns a node that a path can lead to.
     ///
     /// # Errors
     /// `Stale` for one that is gone, or that was never one; `Corrupt`; `Io`.
@@ -295,7 +295,7 @@ impl Store {
         }
     }
 
-    /// The same by its number.
+    /// Returns the same by its number.
     ///
     /// # Errors
     /// As [`node`](Self::node).
@@ -326,7 +326,7 @@ impl Store {
         Ok((clusters, inodes))
     }
 
-    /// How many inodes at the start of a group's table may be in use.
+    /// Returns how many inodes at the start of a group's table may be in use.
     pub(crate) fn inodes_used_in(&self, number: u32, group: &Group) -> u32 {
         let volume = &self.volume;
         let before = number.saturating_mul(volume.inodes_per_group);

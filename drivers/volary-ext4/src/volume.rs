@@ -60,7 +60,7 @@ pub(crate) fn look(dev: &dyn BlockDevice) -> Result<Option<SuperBlock>> {
     Ok(raw.filter(|raw| raw.s_magic.get() == MAGIC))
 }
 
-/// Whether a superblock with the magic, which is short, makes sense as one besides.
+/// Returns whether a superblock with the magic, which is short, makes sense as one besides.
 pub(crate) fn is_likely(raw: &SuperBlock) -> bool {
     raw.s_log_block_size.get() <= 6
         && raw.s_rev_level.get() <= 1
@@ -73,7 +73,7 @@ pub(crate) fn is_likely(raw: &SuperBlock) -> bool {
         .all(|count| count.get() != 0)
 }
 
-/// Which of the three systems the volume is, as its features say.
+/// Returns which of the three systems the volume is, as its features say.
 pub(crate) fn kind_of(raw: &SuperBlock) -> &'static str {
     const OF_EXT2: u32 = incompat::FILETYPE | incompat::META_BG;
     const RO_OF_EXT2: u32 = 0x7;
@@ -206,12 +206,12 @@ impl Volume {
         self.raw.s_feature_ro_compat.get() & flag != 0
     }
 
-    /// Whether metadata has checksums.
+    /// Returns whether metadata has checksums.
     pub(crate) fn has_sums(&self) -> bool {
         self.has_ro(ro_compat::METADATA_CSUM)
     }
 
-    /// Whether metadata has checksums that are looked at.
+    /// Returns whether metadata has checksums that are looked at.
     pub(crate) fn verifies(&self) -> bool {
         self.is_verified && self.has_sums()
     }
@@ -221,23 +221,23 @@ impl Volume {
         self.blocks.min(self.device / self.block)
     }
 
-    /// The first block of a group.
+    /// Returns the first block of a group.
     pub(crate) fn group_start(&self, group: u32) -> u64 {
         self.first_data_block + u64::from(group) * self.blocks_per_group
     }
 
-    /// How many blocks a group has.
+    /// Returns how many blocks a group has.
     pub(crate) fn group_len(&self, group: u32) -> u64 {
         let left = self.blocks.saturating_sub(self.group_start(group));
         left.min(self.blocks_per_group)
     }
 
-    /// The cluster that a block is in, counted from the first one that the bitmaps have.
+    /// Returns the cluster that a block is in, counted from the first one that the bitmaps have.
     pub(crate) fn cluster_of(&self, block: u64) -> u64 {
         block.saturating_sub(self.first_data_block) / self.cluster
     }
 
-    /// Whether a replica of the superblock begins the group (blockgroup.rst, super.rst).
+    /// Returns whether a replica of the superblock begins the group (blockgroup.rst, super.rst).
     pub(crate) fn has_super(&self, group: u32) -> bool {
         if group == 0 {
             return true;
@@ -252,7 +252,7 @@ impl Volume {
         group == 1 || [3, 5, 7].into_iter().any(|base| is_power(group, base))
     }
 
-    /// The block that the superblock itself is in.
+    /// Returns the block that the superblock itself is in.
     pub(crate) fn super_block(&self) -> u64 {
         SUPERBLOCK / self.block
     }
@@ -268,7 +268,7 @@ impl Volume {
         self.has_incompat(incompat::META_BG) && number >= first
     }
 
-    /// The block in which the descriptor of a group is (blockgroup.rst: meta block groups).
+    /// Returns the block in which the descriptor of a group is (blockgroup.rst: meta block groups).
     pub(crate) fn desc_block(&self, group: u32) -> u64 {
         let per = self.descs_per_block();
         let number = u64::from(group) / per;
@@ -308,7 +308,7 @@ impl Volume {
         all.take(REPLICAS)
     }
 
-    /// Whether the inode belongs to the volume itself, and no path leads to it.
+    /// Returns whether the inode belongs to the volume itself, and no path leads to it.
     pub(crate) fn is_hidden(&self, ino: u32) -> bool {
         let raw = &self.raw;
         let own = [
@@ -323,7 +323,7 @@ impl Volume {
     }
 }
 
-/// What checksums of metadata begin with: the UUID's checksum, or what it was when the
+/// Returns what checksums of metadata begin with: the UUID's checksum, or what it was when the
 /// volume was made.
 fn seed(raw: &SuperBlock) -> u32 {
     match raw.s_feature_incompat.get() & incompat::CSUM_SEED {

@@ -47,7 +47,7 @@ enum Value {
 }
 
 impl Xattr {
-    /// The name that it is shown by, if it is shown.
+    /// Returns the name that it is shown by, if it is shown.
     pub(crate) fn shown(&self) -> Option<Vec<u8>> {
         let prefix = PREFIXES.iter().find(|prefix| prefix.0 == self.index)?.1;
         let is_hidden = self.index == INDEX_SYSTEM && self.name == DATA;
@@ -57,7 +57,7 @@ impl Xattr {
 }
 
 impl Store {
-    /// All attributes of an inode: those in it, then those in its block.
+    /// Returns all attributes of an inode: those in it, then those in its block.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
@@ -90,7 +90,7 @@ impl Store {
         )
     }
 
-    /// The block of an inode's attributes, and its head.
+    /// Returns the block of an inode's attributes, and its head.
     ///
     /// # Errors
     /// `Corrupt`, also for a wrong checksum; `Io`.
@@ -119,7 +119,7 @@ impl Store {
         Ok((head, bytes))
     }
 
-    /// The attributes whose entries begin at `first` in `area`; values are counted from its start.
+    /// Returns the attributes whose entries begin at `first` in `area`; values are counted from its start.
     fn parse(&self, inode: &Inode, at: u64, area: &[u8], first: usize) -> Result<Vec<Xattr>> {
         let (mut all, mut place, mut taken) = (Vec::new(), first, Ranges::default());
         loop {
@@ -169,7 +169,7 @@ impl Store {
         }
     }
 
-    /// The value of an attribute, as it is shown.
+    /// Returns the value of an attribute, as it is shown.
     ///
     /// # Errors
     /// `TooBig` past what Linux takes; `Corrupt`; `Io`.
@@ -212,7 +212,7 @@ impl Store {
         Ok(bytes)
     }
 
-    /// The part of a file's data that stands behind its inode.
+    /// Returns the part of a file's data that stands behind its inode.
     ///
     /// # Errors
     /// `Corrupt`.
@@ -233,7 +233,7 @@ impl Store {
     }
 }
 
-/// An access list in the form that it is shown in; it is stored without the ids that name
+/// Returns an access list in the form that it is shown in; it is stored without the ids that name
 /// nobody (attributes.rst, "POSIX ACLs").
 ///
 /// # Errors

@@ -110,7 +110,7 @@ impl Format for Fat {
     }
 }
 
-/// The kind that a boot sector claims by `BS_FilSysType`, whatever else is wrong
+/// Returns the kind that a boot sector claims by `BS_FilSysType`, whatever else is wrong
 /// with it: attaching then says what.
 fn claimed_kind(dev: &dyn BlockDevice) -> Result<Option<&'static str>> {
     let mut sector = [0; 512];
@@ -130,7 +130,7 @@ fn claimed_kind(dev: &dyn BlockDevice) -> Result<Option<&'static str>> {
     Ok(claims.map(|(_, _, kind)| kind))
 }
 
-/// A label of the boot sector, unless it stands for none.
+/// Returns a label of the boot sector, unless it stands for none.
 fn label_text(label: &[u8; 11]) -> Option<String> {
     let text = String::from_utf8_lossy(label).trim_end().to_owned();
     (!text.is_empty() && text != "NO NAME").then_some(text)

@@ -108,7 +108,7 @@ pub(crate) const MOUNT_OPTIONS: &[OptionSpec] = &[
     BOOT,
 ];
 
-/// A row of a table of options.
+/// Returns a row of a table of options.
 pub(crate) const fn spec(
     name: &'static str,
     value: &'static str,
@@ -214,7 +214,7 @@ fn io_size(options: &Options) -> Result<u32> {
     Ok(size as u32)
 }
 
-/// The option `codepage`; the default without it.
+/// Returns the option `codepage`; the default without it.
 ///
 /// # Errors
 /// `Invalid` if there is no such code page.
@@ -227,7 +227,7 @@ pub(crate) fn codepage(options: &Options) -> Result<u16> {
     Ok(page.number())
 }
 
-/// The option `tz`; UTC without it.
+/// Returns the option `tz`; UTC without it.
 ///
 /// # Errors
 /// `Invalid` if it is no zone.

@@ -217,7 +217,7 @@ impl Alloc {
         }
     }
 
-    /// The same outside of what is kept for others, if there is room.
+    /// Returns the same outside of what is kept for others, if there is room.
     fn take_outside(
         &mut self,
         reader: &Reader<'_>,
@@ -240,7 +240,7 @@ impl Alloc {
         Ok(None)
     }
 
-    /// The same in one group; gives the first fragment, counted in the group.
+    /// Returns the same in one group; gives the first fragment, counted in the group.
     fn take_in(
         &mut self,
         reader: &Reader<'_>,

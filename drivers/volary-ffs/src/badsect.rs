@@ -73,7 +73,7 @@ fn fragment(volume: &Volume, sector: u64) -> Result<u64> {
     Ok(fragment)
 }
 
-/// Those of the fragments that are aside already: each is all that a file of root's has.
+/// Returns those of the fragments that are aside already: each is all that a file of root's has.
 ///
 /// # Errors
 /// `Busy` for one that is another's; `Corrupt`; `Io`.

@@ -146,7 +146,7 @@ impl Group {
         all.filter(|&index| !self.is_used(index))
     }
 
-    /// Those of a range of marks, of which each byte of a map has `each`, that a fitting byte
+    /// Returns those of a range of marks, of which each byte of a map has `each`, that a fitting byte
     /// tells of: most bytes are passed over at a glance.
     fn marks_where(
         &self,

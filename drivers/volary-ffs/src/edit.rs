@@ -177,7 +177,7 @@ impl<'a> Edit<'a> {
         Ok(run)
     }
 
-    /// The same for a piece that grows: optimised for time, it comes where it can go on
+    /// Returns the same for a piece that grows: optimised for time, it comes where it can go on
     /// growing; for space, and when much of the volume is in pieces, where it fits.
     ///
     /// # Errors

@@ -22,7 +22,7 @@ pub(crate) struct Hashes {
 }
 
 impl Hashes {
-    /// Those that a superblock says are kept.
+    /// Returns those that a superblock says are kept.
     pub(crate) fn of(found: &Found) -> Self {
         Self {
             bits: found.kept_hashes(),

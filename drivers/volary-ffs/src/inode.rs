@@ -243,7 +243,7 @@ impl Inode {
         rest.next_multiple_of(volume.fsize)
     }
 
-    /// Its attributes.
+    /// Returns its attributes.
     ///
     /// # Errors
     /// `Stale` for inode 0.

@@ -93,7 +93,7 @@ impl Drawing<'_> {
         }
     }
 
-    /// How often a file's data do not go on where they ended.
+    /// Returns how often a file's data do not go on where they ended.
     fn breaks(&mut self, inode: &Inode) -> Result<u64> {
         let (mut breaks, mut next) = (0, None);
         self.blocks(inode, &mut |_, block| {

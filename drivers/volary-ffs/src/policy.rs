@@ -28,7 +28,7 @@ impl Wish {
         Self::at(volume, ino, volume.base(group) + volume.frag)
     }
 
-    /// Who may use what is kept for its inode.
+    /// Returns who may use what is kept for its inode.
     pub(crate) fn owner(&self) -> Option<u64> {
         Some(self.ino.into())
     }

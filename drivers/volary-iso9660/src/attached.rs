@@ -130,7 +130,7 @@ impl Attached {
         })
     }
 
-    /// The entry that a record is, known by the lowest record of its file; `None` if it is to be seen elsewhere.
+    /// Returns the entry that a record is, known by the lowest record of its file; `None` if it is to be seen elsewhere.
     /// Takes of `areas`.
     ///
     /// # Errors
@@ -155,7 +155,7 @@ impl Attached {
         self.makes().load(id)
     }
 
-    /// The stretch of a directory.
+    /// Returns the stretch of a directory.
     ///
     /// # Errors
     /// `NotDir`; as [`load`](Self::load).
@@ -247,13 +247,13 @@ impl Attached {
     }
 }
 
-/// A cache for reading.
+/// Returns a cache for reading.
 pub(crate) fn cache(dev: Arc<dyn BlockDevice>, memory: u64) -> Cache {
     let io_size = 64 << 10;
     Cache::new(dev, CacheOptions { memory, io_size })
 }
 
-/// The stretch that a directory is.
+/// Returns the stretch that a directory is.
 ///
 /// # Errors
 /// `NotDir`.
@@ -264,7 +264,7 @@ pub(crate) fn stretch_of(node: &Node) -> Result<Stretch> {
         .ok_or_else(|| Kind::NotDir.into())
 }
 
-/// The parts of the file's sections that make up a range, in order.
+/// Returns the parts of the file's sections that make up a range, in order.
 fn each_piece(
     node: &Node,
     offset: u64,

@@ -2,14 +2,14 @@
 
 use volary_core::Time;
 
-/// A time in seven bytes (9.1.5); the epoch for what is no time.
+/// Returns a time in seven bytes (9.1.5); the epoch for what is no time.
 pub(crate) fn short(bytes: [u8; 7]) -> Time {
     let [year, month, day, hour, minute, second, zone] = bytes;
     let fields = [month, day, hour, minute, second].map(i64::from);
     time(1900 + i64::from(year), fields, 0, zone as i8)
 }
 
-/// A time in seventeen (8.4.26.1): digits, hundredths and the zone; `None` for
+/// Returns a time in seventeen (8.4.26.1): digits, hundredths and the zone; `None` for
 /// one that was not set.
 pub(crate) fn long(bytes: [u8; 17]) -> Option<Time> {
     let number = |from: usize, to: usize| -> Option<i64> {

@@ -61,7 +61,7 @@ impl Descriptors {
     }
 }
 
-/// A sector, if the device has all of it.
+/// Returns a sector, if the device has all of it.
 fn sector_of(dev: &dyn BlockDevice, sector: u64) -> Result<Option<Vec<u8>>> {
     let at = sector * SECTOR;
     if at + SECTOR > dev.geometry().size {
@@ -72,7 +72,7 @@ fn sector_of(dev: &dyn BlockDevice, sector: u64) -> Result<Option<Vec<u8>>> {
     Ok(Some(bytes))
 }
 
-/// Whether a primary volume descriptor stands where it should.
+/// Returns whether a primary volume descriptor stands where it should.
 pub(crate) fn looks_like(dev: &dyn BlockDevice) -> Result<Option<VolumeDescriptor>> {
     match Descriptors::read(dev) {
         Ok(descriptors) => Ok(Some(descriptors.primary)),

@@ -38,7 +38,7 @@ pub(crate) struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// A directory or section, if it is inside of the device.
+    /// Returns a directory or section, if it is inside of the device.
     ///
     /// # Errors
     /// `Corrupt`, naming `what` at `at`.
@@ -52,7 +52,7 @@ impl Reader<'_> {
         Ok(stretch)
     }
 
-    /// The first record at or after `at` in the directory. `at` then stands behind it; behind its
+    /// Returns the first record at or after `at` in the directory. `at` then stands behind it; behind its
     /// block where it makes no sense; at the directory's end where nothing more is to be read.
     ///
     /// # Errors
@@ -89,17 +89,17 @@ impl Reader<'_> {
         Err(Error::corrupt("directory", place, found, expected))
     }
 
-    /// Whether a directory begins with this record.
+    /// Returns whether a directory begins with this record.
     fn begins(&self, record: &Record) -> bool {
         record.is_self() && record.is_dir() && self.volume.start(record) == record.at
     }
 
-    /// The first place after `offset` at which a block begins.
+    /// Returns the first place after `offset` at which a block begins.
     fn next_block(&self, offset: u64) -> u64 {
         (offset / self.volume.block + 1) * self.volume.block
     }
 
-    /// The first file or directory at or after `at`, without the directory's
+    /// Returns the first file or directory at or after `at`, without the directory's
     /// records of itself and of the one that holds it, and without files that are
     /// associated with others. `at` then stands behind it, with all its sections.
     ///
@@ -121,7 +121,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A record with the sections that follow it, from `at` on: all, or the first
+    /// Returns a record with the sections that follow it, from `at` on: all, or the first
     /// [`SECTIONS_MAX`].
     ///
     /// # Errors
@@ -158,7 +158,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// A further section of `first`, at `at`. What is none stays to be read.
+    /// Returns a further section of `first`, at `at`. What is none stays to be read.
     fn section(&self, dir: Stretch, first: &Record, at: &mut u64) -> Result<Record> {
         let mut behind = *at;
         match self.record(dir, &mut behind) {

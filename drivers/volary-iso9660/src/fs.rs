@@ -191,7 +191,7 @@ impl FileSystem for Iso9660Fs {
     }
 }
 
-/// The place in a directory that a cookie stands for.
+/// Returns the place in a directory that a cookie stands for.
 ///
 /// # Errors
 /// `Invalid` where no record ends.

@@ -14,7 +14,7 @@ use volary_core::{BlockDevice, Fact, Result, Time};
 /// Memory for looking at a volume, in bytes.
 pub(crate) const LOOK_MEMORY: u64 = 4 << 20;
 
-/// What the volume is.
+/// Returns what the volume is.
 ///
 /// # Errors
 /// As [`Volume::new`].
@@ -95,7 +95,7 @@ fn boot(cache: &volary_block::Cache, descriptors: &Descriptors) -> Result<Vec<Fa
     Ok(facts)
 }
 
-/// A time in UTC.
+/// Returns a time in UTC.
 fn show(time: Time) -> String {
     let (year, month, day) = civil(time.secs.div_euclid(86_400));
     let second = time.secs.rem_euclid(86_400);

@@ -1,6 +1,6 @@
 //! Names and other fields of characters, as they are shown.
 
-/// A name of plain ISO 9660: without `;1` and a dot at the end, in lower case
+/// Returns a name of plain ISO 9660: without `;1` and a dot at the end, in lower case
 /// unless it is to be shown as it is.
 pub(crate) fn plain(name: &[u8], as_it_is: bool) -> Vec<u8> {
     if as_it_is {
@@ -11,7 +11,7 @@ pub(crate) fn plain(name: &[u8], as_it_is: bool) -> Vec<u8> {
     name.to_ascii_lowercase()
 }
 
-/// A name of Joliet (UCS-2, big end first), in WTF-8, without `;1` and dots at
+/// Returns a name of Joliet (UCS-2, big end first), in WTF-8, without `;1` and dots at
 /// the end.
 pub(crate) fn joliet(name: &[u8]) -> Vec<u8> {
     let (pairs, _) = name.as_chunks::<2>();
@@ -25,7 +25,7 @@ pub(crate) fn joliet(name: &[u8]) -> Vec<u8> {
     name.to_vec()
 }
 
-/// A field of characters, without the blanks at its end, safe to print.
+/// Returns a field of characters, without the blanks at its end, safe to print.
 pub(crate) fn text(bytes: &[u8]) -> String {
     let end = bytes.iter().rposition(|&b| b != b' ' && b != 0);
     let bytes = bytes

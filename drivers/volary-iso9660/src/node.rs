@@ -59,7 +59,7 @@ pub(crate) struct Nodes<'a> {
     pub(crate) cancel: Option<&'a Cancel>,
 }
 
-/// The node whose record stands at `at`.
+/// Returns the node whose record stands at `at`.
 pub(crate) fn id_at(at: u64) -> Result<NodeId> {
     NodeId::new(at, 0).ok_or_else(|| Kind::Stale.into())
 }
@@ -76,7 +76,7 @@ impl Nodes<'_> {
         }
     }
 
-    /// The entry that a record is, known by this record; `None` if it is to be seen elsewhere (`RE`). Takes of `areas`.
+    /// Returns the entry that a record is, known by this record; `None` if it is to be seen elsewhere (`RE`). Takes of `areas`.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
@@ -111,7 +111,7 @@ impl Nodes<'_> {
         }))
     }
 
-    /// The node of an id that came from outside.
+    /// Returns the node of an id that came from outside.
     ///
     /// # Errors
     /// `Stale` where no node's record begins; `Corrupt`; `Io`.
@@ -151,7 +151,7 @@ impl Nodes<'_> {
         self.leaf(at, &found, rock)
     }
 
-    /// A directory, by where it begins.
+    /// Returns a directory, by where it begins.
     ///
     /// # Errors
     /// `Corrupt` if no directory does; `Io`.
@@ -188,7 +188,7 @@ impl Nodes<'_> {
         })
     }
 
-    /// Where the directory begins that holds this one.
+    /// Returns where the directory begins that holds this one.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
@@ -210,12 +210,12 @@ impl Nodes<'_> {
         }
     }
 
-    /// What Rock Ridge says of a record that is read for itself.
+    /// Returns what Rock Ridge says of a record that is read for itself.
     fn rock_alone(&self, record: &Record) -> Result<Rock> {
         self.rock(record, &mut Areas::of_all(self.reader.cache))
     }
 
-    /// What Rock Ridge says of a record, on a volume that has it.
+    /// Returns what Rock Ridge says of a record, on a volume that has it.
     fn rock(&self, record: &Record, areas: &mut Areas) -> Result<Rock> {
         let Tree::RockRidge { skip } = self.reader.volume.tree else {
             return Ok(Rock::default());

@@ -8,7 +8,7 @@ use zerocopy::FromBytes;
 /// Most of a path table that is read, in bytes.
 const PATH_TABLE_MAX: u64 = 16 << 20;
 
-/// The path table, as it is stored.
+/// Returns the path table, as it is stored.
 ///
 /// # Errors
 /// `Corrupt` for one that is too long or not on the device; `Io`.
@@ -29,7 +29,7 @@ pub(crate) fn table(reader: &Reader<'_>) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Its records, with their names.
+/// Returns its records, with their names.
 pub(crate) fn records(bytes: &[u8]) -> impl Iterator<Item = (PathTableRecord, &[u8])> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
@@ -41,13 +41,13 @@ pub(crate) fn records(bytes: &[u8]) -> impl Iterator<Item = (PathTableRecord, &[
     })
 }
 
-/// Where the directory of a record begins, in bytes.
+/// Returns where the directory of a record begins, in bytes.
 pub(crate) fn start(reader: &Reader<'_>, raw: &PathTableRecord) -> u64 {
     let block = u64::from(raw.extent_location.get()) + u64::from(raw.extended_attribute_length);
     block * reader.volume.block
 }
 
-/// Where the directory begins that holds the one that begins at `dir`.
+/// Returns where the directory begins that holds the one that begins at `dir`.
 ///
 /// # Errors
 /// `Corrupt` if the table does not know it, and as [`table`].

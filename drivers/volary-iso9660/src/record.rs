@@ -20,7 +20,7 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    /// The record at the head of `bytes`, which stand at `at`; `None` where there
+    /// Returns the record at the head of `bytes`, which stand at `at`; `None` where there
     /// is none (a length of 0).
     ///
     /// # Errors
@@ -63,17 +63,17 @@ impl Record {
         self.has(flag::DIRECTORY)
     }
 
-    /// Whether it is a directory's record of itself.
+    /// Returns whether it is a directory's record of itself.
     pub(crate) fn is_self(&self) -> bool {
         self.name == [0]
     }
 
-    /// Whether it is a directory's record of the one that holds it.
+    /// Returns whether it is a directory's record of the one that holds it.
     pub(crate) fn is_parent(&self) -> bool {
         self.name == [1]
     }
 
-    /// Whether the data lie in pieces with gaps between.
+    /// Returns whether the data lie in pieces with gaps between.
     pub(crate) fn is_interleaved(&self) -> bool {
         self.raw.file_unit_size != 0 || self.raw.interleave_gap_size != 0
     }

@@ -61,7 +61,7 @@ const PARENT: u8 = 4;
 const ROOT: u8 = 8;
 
 impl Rock {
-    /// What stands behind `record`, but for the first `skip` bytes (`SP`).
+    /// Returns what stands behind `record`, but for the first `skip` bytes (`SP`).
     ///
     /// # Errors
     /// `Corrupt` for a name or target that is too long, and as [`each_field`].

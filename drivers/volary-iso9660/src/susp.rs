@@ -87,7 +87,7 @@ struct Continuation {
     len: u32,
 }
 
-/// The fields of one area; gives the area that follows it, if one does. A field
+/// Returns the fields of one area; gives the area that follows it, if one does. A field
 /// that does not fit ends the area, as in other readers: what follows is padding.
 fn fields(
     area: &[u8],
@@ -116,7 +116,7 @@ fn continuation(data: &[u8]) -> Option<Continuation> {
     })
 }
 
-/// The little half of a number in both byte orders.
+/// Returns the little half of a number in both byte orders.
 pub(crate) fn le32(data: &[u8], at: usize) -> Option<u32> {
     let bytes = data.get(at..at.checked_add(4)?)?;
     Some(u32::from_le_bytes(bytes.try_into().ok()?))

@@ -86,7 +86,7 @@ impl Volume {
         }
         Ok(volume)
     }
-    /// Where the data of a record begin, in bytes on the device: after the extended attribute record.
+    /// Returns where the data of a record begin, in bytes on the device: after the extended attribute record.
     pub(crate) fn start(&self, record: &Record) -> u64 {
         let block = u64::from(record.raw.extent_location.get())
             + u64::from(record.raw.extended_attribute_length);

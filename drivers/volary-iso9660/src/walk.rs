@@ -49,7 +49,7 @@ pub(crate) struct Place<'a> {
 const PATH_MAX: usize = 4096;
 
 impl Place<'_> {
-    /// The path from the root.
+    /// Returns the path from the root.
     pub(crate) fn path(&self) -> Vec<u8> {
         let mut parts: Vec<&[u8]> = self.name.into_iter().collect();
         let (mut at, mut len) = (self.dir, 0);
@@ -139,7 +139,7 @@ impl Walk<'_> {
         }
     }
 
-    /// An entry; returns the directory that it is, if it is new and one.
+    /// Returns an entry; returns the directory that it is, if it is new and one.
     fn entry(&mut self, dir: &Place<'_>, entry: Entry) -> Result<Option<Dir>> {
         let here = Place {
             name: Some(&entry.name),

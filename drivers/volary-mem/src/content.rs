@@ -42,7 +42,7 @@ fn spans(offset: u64, len: u64) -> impl Iterator<Item = Span> {
     })
 }
 
-/// The numbers of the pages that the range touches.
+/// Returns the numbers of the pages that the range touches.
 fn pages_of(offset: u64, len: u64) -> Range<u64> {
     offset / PAGE..(offset + len).div_ceil(PAGE)
 }
@@ -52,12 +52,12 @@ impl Content {
         self.size
     }
 
-    /// The room that it takes; without holes, that of all bytes up to its size.
+    /// Returns the room that it takes; without holes, that of all bytes up to its size.
     pub(crate) fn room(&self, holes: bool) -> u64 {
         room(self.pages.len() as u64, self.size, holes)
     }
 
-    /// The room that it would take with every page of the range there and a
+    /// Returns the room that it would take with every page of the range there and a
     /// size of at least `size`.
     pub(crate) fn room_with(&self, offset: u64, len: u64, size: u64, holes: bool) -> u64 {
         let range = pages_of(offset, len);

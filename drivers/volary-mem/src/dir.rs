@@ -72,7 +72,7 @@ impl Dir {
         }
     }
 
-    /// The entries after a cookie, each with its own.
+    /// Returns the entries after a cookie, each with its own.
     ///
     /// # Errors
     /// `Invalid` for a cookie that was never given out.

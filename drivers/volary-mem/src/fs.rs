@@ -22,7 +22,7 @@ pub struct Mem {
 }
 
 impl Mem {
-    /// A new, empty volume; its root is made at `now`.
+    /// Returns a new, empty volume; its root is made at `now`.
     ///
     /// # Errors
     /// `NoSpace` if the options leave no room for the root.
@@ -36,7 +36,7 @@ impl Mem {
         })
     }
 
-    /// The same, to be shared.
+    /// Returns the same, to be shared.
     ///
     /// # Errors
     /// As [`new`](Self::new).

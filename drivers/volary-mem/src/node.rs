@@ -81,7 +81,7 @@ impl Node {
         }
     }
 
-    /// The room that its content takes, in bytes.
+    /// Returns the room that its content takes, in bytes.
     fn allocated(&self, holes: bool) -> u64 {
         match &self.body {
             Body::File(content) => content.room(holes),
@@ -90,7 +90,7 @@ impl Node {
         }
     }
 
-    /// The room that it takes, in bytes.
+    /// Returns the room that it takes, in bytes.
     pub(crate) fn room(&self, holes: bool) -> u64 {
         let body = self.allocated(holes);
         let xattrs: usize = self.xattrs.iter().map(|(k, v)| k.len() + v.len()).sum();

@@ -82,7 +82,7 @@ impl Default for MemOptions {
 }
 
 impl MemOptions {
-    /// A volume of `size` bytes, with a node for each KiB.
+    /// Returns a volume of `size` bytes, with a node for each KiB.
     pub fn sized(size: u64) -> Self {
         Self {
             size,
@@ -91,7 +91,7 @@ impl MemOptions {
         }
     }
 
-    /// The caps that the volume has in the end.
+    /// Returns the caps that the volume has in the end.
     pub(crate) fn true_caps(&self) -> Caps {
         self.caps.without(NEVER)
     }

@@ -97,7 +97,7 @@ impl State {
         }
     }
 
-    /// A new node without a name.
+    /// Returns a new node without a name.
     ///
     /// # Errors
     /// `NoSpace`, `TooBig`; nothing has changed then.
@@ -259,7 +259,7 @@ impl State {
 
     // ---- Names ----
 
-    /// What stands for a name when names are compared.
+    /// Returns what stands for a name when names are compared.
     pub(crate) fn key(&self, name: Name<'_>) -> Vec<u8> {
         if self.has(Caps::CASE_SENSITIVE) {
             name.as_bytes().to_vec()
@@ -268,7 +268,7 @@ impl State {
         }
     }
 
-    /// A name as it is kept.
+    /// Returns a name as it is kept.
     pub(crate) fn spelling(&self, name: Name<'_>) -> Vec<u8> {
         if self.has(Caps::CASE_KEEPING) {
             name.as_bytes().to_vec()
@@ -291,7 +291,7 @@ impl State {
         Ok(open)
     }
 
-    /// The node of an open.
+    /// Returns the node of an open.
     ///
     /// # Errors
     /// `Stale`.

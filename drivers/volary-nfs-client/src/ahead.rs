@@ -176,7 +176,7 @@ impl Volume {
         Ok(is_end)
     }
 
-    /// A piece: one that is here, one that comes, or one that is fetched now.
+    /// Returns a piece: one that is here, one that comes, or one that is fetched now.
     /// `None` if it was dropped meanwhile.
     fn piece(&self, wanted: &Wanted<'_>, index: u64) -> Result<Option<Arc<Piece>>> {
         let data = wanted.node.data();

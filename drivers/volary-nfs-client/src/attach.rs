@@ -95,14 +95,14 @@ fn unknown(location: &Location) -> Error {
     Error::note(Kind::NotFound, words)
 }
 
-/// Where the server may be; the ports are yet to be said.
+/// Returns where the server may be; the ports are yet to be said.
 fn addresses(location: &Location) -> Result<Vec<SocketAddr>> {
     let host = location.host.trim_start_matches('[').trim_end_matches(']');
     let all = (host, 0).to_socket_addrs().map_err(|_| unknown(location))?;
     Ok(all.collect())
 }
 
-/// The numbers of calls begin where those of an earlier run are unlikely to be.
+/// Returns the numbers of calls begin where those of an earlier run are unlikely to be.
 fn seed() -> u32 {
     let clock = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
     let nanos = u32::try_from(clock.tv_nsec).unwrap_or_default();
@@ -227,7 +227,7 @@ impl Found {
     }
 }
 
-/// A call of nobody's, without arguments.
+/// Returns a call of nobody's, without arguments.
 fn plain(program: Program, procedure: u32) -> Call<'static> {
     Call {
         program,
@@ -237,12 +237,12 @@ fn plain(program: Program, procedure: u32) -> Call<'static> {
     }
 }
 
-/// Whether a program is at the port of another.
+/// Returns whether a program is at the port of another.
 fn has(peer: &Peer, program: Program) -> bool {
     peer.call(&plain(program, NULL), |_| ()).is_ok()
 }
 
-/// What a portmapper says of a program's port; `None` if it is not registered.
+/// Returns what a portmapper says of a program's port; `None` if it is not registered.
 fn ask_port(at: SocketAddr, way: &Way, program: Program) -> Result<Option<u16>> {
     // Others than a portmapper are not asked from a reserved port for nothing.
     let way = Way {

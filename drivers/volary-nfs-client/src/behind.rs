@@ -72,7 +72,7 @@ impl Volume {
         Ok(end)
     }
 
-    /// Whether there is room for more than what is written, as far as is known.
+    /// Returns whether there is room for more than what is written, as far as is known.
     fn has_room(&self, who: Who<'_>, len: usize) -> Result<bool> {
         let len = len as u64;
         let mut room = self.room.lock();

@@ -65,7 +65,7 @@ impl Held {
         Range::between(self.svid, self.first, self.last)
     }
 
-    /// What is left of it without these bytes.
+    /// Returns what is left of it without these bytes.
     fn without(&self, first: u64, last: u64) -> impl Iterator<Item = Self> {
         let before = (self.first < first).then(|| (self.first, self.last.min(first - 1)));
         let after = (self.last > last).then(|| (self.first.max(last + 1), self.last));

@@ -267,7 +267,7 @@ mod tests {
     use std::net::TcpListener;
     use std::time::Duration;
 
-    /// A call or a reply that consists of a header with its number.
+    /// Returns a call or a reply that consists of a header with its number.
     fn record(xid: u32) -> [u8; 8] {
         let head = volary_rpc::numbers::LAST_FRAGMENT | 4;
         let mut record = [0; 8];

@@ -71,7 +71,7 @@ impl Part {
 }
 
 impl State {
-    /// Whether the server lacks bytes that are here.
+    /// Returns whether the server lacks bytes that are here.
     pub(crate) fn is_behind(&self) -> bool {
         self.gathered.is_some() || !self.sending.is_empty()
     }

@@ -44,7 +44,7 @@ struct Circle {
 }
 
 impl Circle {
-    /// Whether `place` was there before.
+    /// Returns whether `place` was there before.
     fn closes(&mut self, place: u64) -> bool {
         if self.power > 0 && place == self.held {
             return true;

@@ -5,17 +5,17 @@ use std::io;
 use volary_core::{Error, Kind};
 use volary_rpc::Garbage;
 
-/// The server cannot be reached, or failed.
+/// Returns the server cannot be reached, or failed.
 pub(crate) fn io(cause: impl Into<String>) -> Error {
     Error::note(Kind::Io, cause)
 }
 
-/// What the host says of a socket, and of whom.
+/// Returns what the host says of a socket, and of whom.
 pub(crate) fn socket(doing: &str, at: impl Display, e: &io::Error) -> Error {
     io(format!("{doing} {at}: {e}"))
 }
 
-/// A reply that contradicts the protocol or itself.
+/// Returns a reply that contradicts the protocol or itself.
 pub(crate) fn nonsense(
     what: &'static str,
     found: impl Display,
@@ -24,7 +24,7 @@ pub(crate) fn nonsense(
     Error::corrupt(what, 0, found.to_string(), expected)
 }
 
-/// A reply that does not decode.
+/// Returns a reply that does not decode.
 pub(crate) fn garbage(_: Garbage) -> Error {
     nonsense("reply", "bytes that do not decode", "what RFC 1813 says")
 }

@@ -25,7 +25,7 @@ static HIDDEN: LazyLock<Vec<u8>> = LazyLock::new(|| {
 /// How many names for this were made.
 static HIDDEN_COUNT: AtomicU64 = AtomicU64::new(0);
 
-/// Whether a name is one by which this process keeps a file, or kept one: a listing may
+/// Returns whether a name is one by which this process keeps a file, or kept one: a listing may
 /// be older than the last close.
 pub(crate) fn is_hidden(name: &[u8]) -> bool {
     name.starts_with(&HIDDEN)
@@ -52,7 +52,7 @@ impl HiddenFiles {
         self.0.lock().remove(&node.id);
     }
 
-    /// Those in a directory.
+    /// Returns those in a directory.
     pub(crate) fn under(&self, dir: NodeId) -> Vec<Arc<Node>> {
         let all = self.0.lock();
         let there = all.values().filter(|(_, at)| *at == dir);
@@ -61,7 +61,7 @@ impl HiddenFiles {
 }
 
 impl Volume {
-    /// Whether a node that is open here would go with one more of its names.
+    /// Returns whether a node that is open here would go with one more of its names.
     pub(crate) fn would_go(self: &Arc<Self>, who: Who<'_>, node: &Arc<Node>) -> Result<bool> {
         if node.kind != FileKind::File || !node.is_open() {
             return Ok(false);
@@ -166,7 +166,7 @@ impl Volume {
     }
 }
 
-/// A name that no other file has: not by this process, and by chance by no other.
+/// Returns a name that no other file has: not by this process, and by chance by no other.
 fn hidden_name(node: &Node) -> Vec<u8> {
     let count = HIDDEN_COUNT.fetch_add(1, Ordering::Relaxed);
     let mut name = HIDDEN.clone();

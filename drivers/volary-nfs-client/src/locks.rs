@@ -77,7 +77,7 @@ impl Range {
         Self::new(svid, first, (last - first).saturating_add(1))
     }
 
-    /// The first byte and the last.
+    /// Returns the first byte and the last.
     pub(crate) fn bounds(&self) -> (u64, u64) {
         let last = match self.len {
             0 => END,
@@ -111,7 +111,7 @@ impl Locks {
         found.svid
     }
 
-    /// The numbers of those who locked through an open, which is forgotten.
+    /// Returns the numbers of those who locked through an open, which is forgotten.
     fn end_open(&self, open: OpenId) -> Vec<u32> {
         let owners = &mut *self.owners.lock();
         let of_open = owners.by_open.remove(&open).unwrap_or_default();
@@ -251,7 +251,7 @@ impl Volume {
     }
 }
 
-/// What a status other than GRANTED means.
+/// Returns what a status other than GRANTED means.
 fn refusal(status: u32) -> Error {
     match status {
         DENIED | 3 => Kind::Locked.into(),

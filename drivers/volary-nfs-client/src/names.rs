@@ -42,7 +42,7 @@ impl Volume {
         entry
     }
 
-    /// What a name leads to: as remembered while nobody else has changed the
+    /// Returns what a name leads to: as remembered while nobody else has changed the
     /// directory, and otherwise as the server says.
     ///
     /// # Errors
@@ -63,7 +63,7 @@ impl Volume {
         Ok(node)
     }
 
-    /// Whether a name is one by which an open file is kept.
+    /// Returns whether a name is one by which an open file is kept.
     fn is_hidden_here(&self, dir: &Node, name: &[u8], node: &Node) -> bool {
         let hidden = node.hidden.lock();
         let here = hidden.as_ref();
@@ -147,7 +147,7 @@ impl Volume {
         Ok((entry, self.opens.add(Arc::clone(node), Mode::ReadWrite)))
     }
 
-    /// What a new node is made with. The caller's own ids are left to the server:
+    /// Returns what a new node is made with. The caller's own ids are left to the server:
     /// it may know the caller by others, and may let only root name any.
     fn for_new(&self, who: Who<'_>, dir: &Node, set: &SetAttr) -> Result<Sattr> {
         const SET_GID: u32 = 0o2000;
@@ -398,7 +398,7 @@ impl Volume {
         Ok(())
     }
 
-    /// Whether `dir` is `above` or in it, as far as the server tells.
+    /// Returns whether `dir` is `above` or in it, as far as the server tells.
     fn is_below(&self, who: Who<'_>, dir: &Arc<Node>, above: &Node) -> Result<bool> {
         // As deep as a path can be; a server whose `..` has no end stops here.
         const DEPTH_MAX: u32 = 4096;

@@ -16,7 +16,7 @@ const RIGHTS_MAX: usize = 4;
 /// Counts calls, so that of two answers the later is known.
 static CLOCK: AtomicU64 = AtomicU64::new(1);
 
-/// A moment among calls.
+/// Returns a moment among calls.
 pub(crate) fn tick() -> u64 {
     CLOCK.fetch_add(1, Ordering::SeqCst)
 }
@@ -84,12 +84,12 @@ impl Node {
         }
     }
 
-    /// What is read ahead, and written behind.
+    /// Returns what is read ahead, and written behind.
     pub(crate) fn data(&self) -> &Data {
         self.data.get_or_init(Data::default)
     }
 
-    /// The same, if any was.
+    /// Returns the same, if any was.
     pub(crate) fn data_if_any(&self) -> Option<&Data> {
         self.data.get()
     }
@@ -98,20 +98,20 @@ impl Node {
         self.opens.load(Ordering::SeqCst) > 0
     }
 
-    /// The attributes, if they are not older than `age`.
+    /// Returns the attributes, if they are not older than `age`.
     pub(crate) fn attr(&self, age: Duration) -> Option<Attr> {
         let known = self.known.lock();
         let fresh = known.at.is_some_and(|at| at.elapsed() < age);
         fresh.then(|| self.show(&known))
     }
 
-    /// The attributes, if nothing came in between that leaves them in doubt.
+    /// Returns the attributes, if nothing came in between that leaves them in doubt.
     pub(crate) fn believed(&self) -> Option<Attr> {
         let known = self.known.lock();
         known.at.is_some().then(|| self.show(&known))
     }
 
-    /// The attributes as the server last gave them.
+    /// Returns the attributes as the server last gave them.
     pub(crate) fn last_fattr(&self) -> Fattr {
         self.known.lock().attr
     }
@@ -183,7 +183,7 @@ impl Node {
         }
     }
 
-    /// Whether no call of ours has changed it since `asked`, as far as is known.
+    /// Returns whether no call of ours has changed it since `asked`, as far as is known.
     pub(crate) fn is_unchanged_since(&self, asked: u64) -> bool {
         let known = self.known.lock();
         known.changing == 0 && known.asked <= asked
@@ -218,7 +218,7 @@ impl Node {
         self.known.lock().epoch
     }
 
-    /// What part of `want` this caller was granted, if it is known and not older
+    /// Returns what part of `want` this caller was granted, if it is known and not older
     /// than `age`.
     pub(crate) fn rights(&self, cred: &Cred, want: Access, age: Duration) -> Option<Access> {
         let known = self.known.lock();

@@ -30,7 +30,7 @@ struct Named {
     epoch: u64,
 }
 
-/// Whether it may not be forgotten: somebody uses it.
+/// Returns whether it may not be forgotten: somebody uses it.
 fn is_used(node: &Arc<Node>) -> bool {
     Arc::strong_count(node) > 1
 }
@@ -50,7 +50,7 @@ impl Nodes {
         found.ok_or_else(|| Kind::Stale.into())
     }
 
-    /// The node of a handle, with attributes that a call brought which was made
+    /// Returns the node of a handle, with attributes that a call brought which was made
     /// at `asked`.
     ///
     /// # Errors
@@ -86,7 +86,7 @@ impl Nodes {
         ))
     }
 
-    /// What `name` leads to in `dir`, if that is known and was not changed by
+    /// Returns what `name` leads to in `dir`, if that is known and was not changed by
     /// others.
     pub(crate) fn named(&self, dir: &Node, name: &[u8]) -> Option<Arc<Node>> {
         let named = self.hint(dir.id, name)?;
@@ -119,7 +119,7 @@ impl Nodes {
     }
 }
 
-/// The number of a node, and what tells it from others that have had it: a hash
+/// Returns the number of a node, and what tells it from others that have had it: a hash
 /// of its handle, the same each time.
 fn numbers(fh: &Fh, fileid: u64) -> (std::num::NonZeroU64, u32) {
     let mut hasher = SipHasher13::new();

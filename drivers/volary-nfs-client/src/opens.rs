@@ -62,7 +62,7 @@ impl Opens {
         found.ok_or_else(|| Kind::Stale.into())
     }
 
-    /// All that there are.
+    /// Returns all that there are.
     pub(crate) fn ids(&self) -> Vec<OpenId> {
         self.all.read().keys().copied().collect()
     }

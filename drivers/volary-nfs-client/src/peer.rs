@@ -81,7 +81,7 @@ pub(crate) struct Done {
 }
 
 impl Done {
-    /// The procedure's results.
+    /// Returns the procedure's results.
     pub(crate) fn results(&self) -> Input<'_> {
         let bytes = self.record.as_ref().map(Record::bytes);
         Input::new(bytes.and_then(|b| b.get(self.start..)).unwrap_or_default())
@@ -232,7 +232,7 @@ impl Peer {
         fail::io(format!("{}: no reply in {secs} s: {why}", self.at))
     }
 
-    /// The least busy connection; a new one if all are busy and more are allowed. For
+    /// Returns the least busy connection; a new one if all are busy and more are allowed. For
     /// a call that was sent before, the one from the same `port`.
     fn conn(
         &self,
@@ -281,7 +281,7 @@ impl Peer {
         }
     }
 
-    /// How many connections there have been: as long as there are no more, the server was
+    /// Returns how many connections there have been: as long as there are no more, the server was
     /// not restarted.
     pub(crate) fn connections(&self) -> u32 {
         self.made.load(Ordering::SeqCst)

@@ -40,7 +40,7 @@ pub(crate) mod status {
     pub(crate) const JUKEBOX: u32 = 10008;
 }
 
-/// What a status of NFS, or of MOUNT, means (section 2.6).
+/// Returns what a status of NFS, or of MOUNT, means (section 2.6).
 pub(crate) fn error_of(status: u32) -> Error {
     let kind = match status {
         1 => Kind::NotPermitted,
@@ -161,7 +161,7 @@ impl Fattr {
         })
     }
 
-    /// Whether the content may be another than it was by `other`.
+    /// Returns whether the content may be another than it was by `other`.
     pub(crate) fn is_same_content(&self, other: &Self) -> bool {
         (self.mtime, self.ctime, self.size) == (other.mtime, other.ctime, other.size)
     }
@@ -270,7 +270,7 @@ impl Sattr {
         }
     }
 
-    /// The size, and the rest.
+    /// Returns the size, and the rest.
     pub(crate) fn without_size(self) -> (Option<u64>, Self) {
         (self.size, Self { size: None, ..self })
     }
@@ -292,7 +292,7 @@ fn when(time: SetTime) -> When {
     }
 }
 
-/// The bits of ACCESS that stand for `want` on a node of this kind, one by one.
+/// Returns the bits of ACCESS that stand for `want` on a node of this kind, one by one.
 pub(crate) fn access_bits(kind: FileKind, want: Access) -> u32 {
     const READ: u32 = 0x01;
     const LOOKUP: u32 = 0x02;
@@ -314,7 +314,7 @@ pub(crate) fn access_bits(kind: FileKind, want: Access) -> u32 {
     .fold(0, |bits, (_, more)| bits | more)
 }
 
-/// The part of `want` that these bits grant.
+/// Returns the part of `want` that these bits grant.
 pub(crate) fn granted(kind: FileKind, want: Access, bits: u32) -> Access {
     [Access::READ, Access::WRITE, Access::EXEC]
         .into_iter()

@@ -110,7 +110,7 @@ impl Records {
         Ok(())
     }
 
-    /// The head of a fragment.
+    /// Returns the head of a fragment.
     fn head(&mut self, from: &mut impl Read) -> io::Result<u32> {
         loop {
             let here = self.ahead.get(self.start..self.end).unwrap_or_default();

@@ -65,7 +65,7 @@ fn from_reserved(at: SocketAddr) -> io::Result<OwnedFd> {
     Ok(begin(at, None)?)
 }
 
-/// A socket that is being connected.
+/// Returns a socket that is being connected.
 fn begin(at: SocketAddr, from: Option<u16>) -> Result<OwnedFd, Errno> {
     let (family, any): (_, IpAddr) = match at {
         SocketAddr::V4(_) => (AddressFamily::INET, Ipv4Addr::UNSPECIFIED.into()),

@@ -122,7 +122,7 @@ impl Volume {
         self.nodes.get(id)
     }
 
-    /// A call of NFS: the status, and the results after it.
+    /// Returns a call of NFS: the status, and the results after it.
     pub(crate) fn nfs(
         &self,
         who: Who<'_>,
@@ -151,7 +151,7 @@ impl Volume {
         }
     }
 
-    /// A call that changes nothing: `read` reads what follows OK, `post` what
+    /// Returns a call that changes nothing: `read` reads what follows OK, `post` what
     /// follows an error.
     pub(crate) fn ask<T>(
         &self,
@@ -196,7 +196,7 @@ impl Volume {
         }
     }
 
-    /// A call that changes one node, and answers with a status and `wcc_data`.
+    /// Returns a call that changes one node, and answers with a status and `wcc_data`.
     pub(crate) fn change(
         &self,
         who: Who<'_>,
@@ -214,7 +214,7 @@ impl Volume {
         })
     }
 
-    /// A call that makes a node in `dir`: CREATE, MKDIR, SYMLINK, MKNOD.
+    /// Returns a call that makes a node in `dir`: CREATE, MKDIR, SYMLINK, MKNOD.
     pub(crate) fn make(
         &self,
         who: Who<'_>,
@@ -291,7 +291,7 @@ impl Volume {
         Ok(node)
     }
 
-    /// The node of a handle; its attributes are asked for if they did not come.
+    /// Returns the node of a handle; its attributes are asked for if they did not come.
     pub(crate) fn enter(
         &self,
         who: Who<'_>,
@@ -360,7 +360,7 @@ impl Changed {
     }
 }
 
-/// The results after the status.
+/// Returns the results after the status.
 pub(crate) fn after_status(done: &Done) -> Input<'_> {
     let mut input = done.results();
     // It is there: it was read before.

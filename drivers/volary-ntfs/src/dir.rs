@@ -134,7 +134,7 @@ impl Store {
         Ok(true)
     }
 
-    /// The entries of the root for 0, of the block before this number else; none of one that is not
+    /// Returns the entries of the root for 0, of the block before this number else; none of one that is not
     /// in use.
     pub(crate) fn entries_of(&self, index: &Index, block: u64) -> Result<Option<Entries>> {
         let Some(number) = block.checked_sub(1) else {
@@ -160,7 +160,7 @@ impl Store {
     }
 }
 
-/// Whether an entry of a directory is shown: those of the volume's own files are not, unless asked
+/// Returns whether an entry of a directory is shown: those of the volume's own files are not, unless asked
 /// for; the root's entry of itself never is.
 pub(crate) fn is_shown(dir: u64, to: u64, shows_system: bool) -> bool {
     match dir == number::ROOT && to < number::FIRST_USER {

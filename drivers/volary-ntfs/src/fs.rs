@@ -51,7 +51,7 @@ impl NtfsFs {
         Ok(out.push(entry.end, id, kind, &entry.shown(), attr))
     }
 
-    /// The kind of an entry's node, and its attributes if they are wanted. One that is gone or damaged
+    /// Returns the kind of an entry's node, and its attributes if they are wanted. One that is gone or damaged
     /// is told as its name says.
     fn kind_of(
         &self,

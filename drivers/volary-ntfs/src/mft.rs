@@ -50,7 +50,7 @@ impl Mft {
         Error::corrupt("$MFT", self.at, found, "a table without holes")
     }
 
-    /// A table of `len` bytes whose first record stands at `at`, and that begins with these runs.
+    /// Returns a table of `len` bytes whose first record stands at `at`, and that begins with these runs.
     ///
     /// # Errors
     /// As of [`extend`](Self::extend).

@@ -77,7 +77,7 @@ impl Record {
         Ok(record)
     }
 
-    /// The same without a look at the attributes.
+    /// Returns the same without a look at the attributes.
     ///
     /// # Errors
     /// As [`of`](Self::of).

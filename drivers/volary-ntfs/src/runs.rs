@@ -18,7 +18,7 @@ impl Run {
         self.first.saturating_add(self.len)
     }
 
-    /// The part of the run from `from` on, up to `end`.
+    /// Returns the part of the run from `from` on, up to `end`.
     pub(crate) fn part(&self, from: u64, end: u64) -> Self {
         let skip = from.saturating_sub(self.first);
         Self {

@@ -48,7 +48,7 @@ pub(crate) struct Mapped {
 }
 
 impl Stream {
-    /// The content of the attribute at this index in a record, whose further parts are `more`.
+    /// Returns the content of the attribute at this index in a record, whose further parts are `more`.
     ///
     /// # Errors
     /// `Corrupt`; `Unsupported` for a compression that is not known.

@@ -122,7 +122,7 @@ impl Volume {
         self.clusters.min(self.device / self.cluster)
     }
 
-    /// Bytes of the volume, with the replica of its boot sector.
+    /// Returns bytes of the volume, with the replica of its boot sector.
     pub(crate) fn size(&self) -> u64 {
         self.sectors.saturating_add(1).saturating_mul(self.sector)
     }

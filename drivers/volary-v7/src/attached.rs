@@ -209,7 +209,7 @@ impl Attached {
         })
     }
 
-    /// The same for what a file holds, which is delayed also where all else is not.
+    /// Returns the same for what a file holds, which is delayed also where all else is not.
     ///
     /// # Errors
     /// As [`change`](Self::change).

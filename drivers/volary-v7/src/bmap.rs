@@ -87,7 +87,7 @@ impl Edit<'_> {
         Ok(())
     }
 
-    /// The same below one address. Returns whether all of it is given back.
+    /// Returns the same below one address. Returns whether all of it is given back.
     fn free_in(&mut self, inode: &Inode, tree: &Tree, range: &Range<u64>) -> Step<bool> {
         let span = &tree.span;
         if span.end <= range.start || range.end <= span.start {

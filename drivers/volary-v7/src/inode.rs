@@ -50,7 +50,7 @@ impl Inode {
         }
     }
 
-    /// Its bytes.
+    /// Returns its bytes.
     pub(crate) fn bytes(&self, volume: &Volume) -> [u8; INODE_LEN] {
         let (order, mut bytes) = (volume.order, [0; INODE_LEN]);
         let shorts = [self.mode, self.nlink, self.uid, self.gid];

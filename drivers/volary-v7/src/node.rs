@@ -28,7 +28,7 @@ impl inodes::Inode for Inode {
         self.nlink.into()
     }
 
-    /// A count of 0 beside a name is damage here: the file stays until a check decides.
+    /// Returns false: a link count of 0 beside a name is damage here, and the file stays until a check decides.
     fn is_left(&self) -> bool {
         false
     }

@@ -62,7 +62,7 @@ impl Order {
         }
     }
 
-    /// The same in words.
+    /// Returns the same in words.
     pub(crate) fn words(self) -> &'static str {
         match self {
             Self::Pdp => "PDP-11",

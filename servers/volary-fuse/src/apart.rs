@@ -182,7 +182,7 @@ impl Served {
         drop(started);
     }
 
-    /// Whether another's lease on the node may have to be given up for an
+    /// Returns whether another's lease on the node may have to be given up for an
     /// operation.
     fn may_wait(&self, node: Result<NodeId>) -> bool {
         if self.volume.lease_count() == 0 {
@@ -192,7 +192,7 @@ impl Served {
         node.is_ok_and(|node| own.would_wait(node, true) || own.would_wait_for_name(node))
     }
 
-    /// The same for what a name leads to.
+    /// Returns the same for what a name leads to.
     fn may_wait_at(&self, (parent, name): At<'_>) -> bool {
         if self.volume.lease_count() == 0 {
             return false;

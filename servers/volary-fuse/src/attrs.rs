@@ -96,7 +96,7 @@ impl Server {
             .getxattr(self.node(node)?, name.as_bytes())
     }
 
-    /// The names of the extended attributes, each with a NUL after it.
+    /// Returns the names of the extended attributes, each with a NUL after it.
     pub(crate) fn xattr_names(&self, req: &Caller, node: INodeNo) -> Result<Vec<u8>> {
         let mut all = Vec::new();
         for name in self.sessions.of(req).listxattr(self.node(node)?)? {

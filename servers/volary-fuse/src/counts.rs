@@ -13,7 +13,7 @@ macro_rules! requests {
             /// Every kind.
             pub const ALL: &'static [Self] = &[$(Self::$request),*];
 
-            /// Its name.
+            /// Returns its name.
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$request => $name),* }
             }
@@ -47,12 +47,12 @@ impl Counts {
         self.0[kind as usize].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How many of this kind so far.
+    /// Returns how many of this kind so far.
     pub fn of(&self, kind: RequestKind) -> u64 {
         self.0[kind as usize].load(Ordering::Relaxed)
     }
 
-    /// How many of all kinds that somebody waits for: all but `forget`.
+    /// Returns how many of all kinds that somebody waits for: all but `forget`.
     pub fn waited_for(&self) -> u64 {
         let all = RequestKind::ALL
             .iter()
@@ -60,7 +60,7 @@ impl Counts {
         all.map(|kind| self.of(*kind)).sum()
     }
 
-    /// The kinds of which there were some, with how many.
+    /// Returns the kinds of which there were some, with how many.
     pub fn seen(&self) -> Vec<(RequestKind, u64)> {
         let all = RequestKind::ALL.iter().map(|kind| (*kind, self.of(*kind)));
         all.filter(|(_, count)| *count > 0).collect()

@@ -164,7 +164,7 @@ impl Server {
         Ok(u32::try_from(done).unwrap_or(u32::MAX))
     }
 
-    /// Where, from `offset` on, data begins (`SEEK_DATA`) or ends
+    /// Returns where, from `offset` on, data begins (`SEEK_DATA`) or ends
     /// (`SEEK_HOLE`).
     ///
     /// # Errors

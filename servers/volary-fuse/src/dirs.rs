@@ -185,7 +185,7 @@ fn add_unknown(reply: &mut ReplyDirectoryPlus, place: u64, entry: &DirEntry<'_>)
     reply.add(number, place, name, &never, &attr, Generation(0))
 }
 
-/// Those of `.` and `..` that come at or after `offset`, with the place after
+/// Returns those of `.` and `..` that come at or after `offset`, with the place after
 /// each.
 fn dots_from(offset: u64) -> impl Iterator<Item = (u64, &'static [u8])> {
     let dots: [(u64, &[u8]); 2] = [(1, b"."), (2, b"..")];

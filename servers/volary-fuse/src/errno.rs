@@ -3,7 +3,7 @@
 use fuser::Errno;
 use volary_core::{Error, Kind};
 
-/// The errno for a kind. What keeps a caller off because of another's share mode
+/// Returns the errno for a kind. What keeps a caller off because of another's share mode
 /// or deletion is called as Linux's own SMB client calls it.
 pub(crate) fn errno(kind: Kind) -> Errno {
     match kind {
@@ -37,7 +37,7 @@ pub(crate) fn errno(kind: Kind) -> Errno {
     }
 }
 
-/// The errno for an error of a call that POSIX wants answered with EPERM on a
+/// Returns the errno for an error of a call that POSIX wants answered with EPERM on a
 /// volume that cannot do it: `link`, `symlink`, `mknod`.
 pub(crate) fn errno_of_maker(error: &Error) -> Errno {
     match error.kind() {
@@ -46,7 +46,7 @@ pub(crate) fn errno_of_maker(error: &Error) -> Errno {
     }
 }
 
-/// The errno for an error of a call where POSIX says EINVAL for what the volume
+/// Returns the errno for an error of a call where POSIX says EINVAL for what the volume
 /// cannot do: flags of `rename`.
 pub(crate) fn errno_of_flags(error: &Error) -> Errno {
     match error.kind() {
@@ -55,7 +55,7 @@ pub(crate) fn errno_of_flags(error: &Error) -> Errno {
     }
 }
 
-/// The errno for an error of `setxattr`, which calls a value that is too large
+/// Returns the errno for an error of `setxattr`, which calls a value that is too large
 /// by another number.
 pub(crate) fn errno_of_xattr(error: &Error) -> Errno {
     match error.kind() {

@@ -12,7 +12,7 @@ pub(crate) const SIZE_MAX: u64 = i64::MAX as u64;
 /// The most bytes in one read or write request.
 pub(crate) const IO_MAX: u32 = 1 << 20;
 
-/// A node's attributes under the number that the kernel calls it by.
+/// Returns a node's attributes under the number that the kernel calls it by.
 pub(crate) fn file_attr(attr: &Attr, number: u64) -> FileAttr {
     FileAttr {
         ino: INodeNo(number),
@@ -66,21 +66,21 @@ pub(crate) fn file_type(kind: FileKind) -> FileType {
     }
 }
 
-/// A device's number as the kernel passes it: 12 bits major between the lower
+/// Returns a device's number as the kernel passes it: 12 bits major between the lower
 /// 8 and the upper 12 bits of the minor.
 fn packed_rdev(rdev: u64) -> u32 {
     let (major, minor) = ((rdev >> 32) as u32, rdev as u32);
     (minor & 0xff) | (major & 0xfff) << 8 | (minor & 0xf_ff00) << 12
 }
 
-/// The inverse: major number in the upper half, minor in the lower.
+/// Returns the inverse: major number in the upper half, minor in the lower.
 pub(crate) fn unpacked_rdev(packed: u32) -> u64 {
     let major = packed >> 8 & 0xfff;
     let minor = packed & 0xff | packed >> 12 & 0xf_ff00;
     u64::from(major) << 32 | u64::from(minor)
 }
 
-/// A time out of a request. The library below counts the nanoseconds of times
+/// Returns a time out of a request. The library below counts the nanoseconds of times
 /// before 1970 in the wrong direction; that is undone here.
 fn time(from: SystemTime) -> Time {
     match UNIX_EPOCH.duration_since(from) {
@@ -99,12 +99,12 @@ pub(crate) fn set_time(from: TimeOrNow) -> SetTime {
     }
 }
 
-/// What a new node is made with, before the umask.
+/// Returns what a new node is made with, before the umask.
 pub(crate) fn new_mode(mode: u32) -> SetAttr {
     SetAttr::mode(mode & 0o7777)
 }
 
-/// What an open is for. With `write_back`, the kernel reads what it fills up
+/// Returns what an open is for. With `write_back`, the kernel reads what it fills up
 /// around a write, so that who writes reads too.
 pub(crate) fn mode(flags: i32, write_back: bool) -> Mode {
     match OpenFlags(flags).acc_mode() {
@@ -118,7 +118,7 @@ pub(crate) fn has_flag(flags: i32, flag: OFlags) -> bool {
     OFlags::from_bits_retain(flags as u32).contains(flag)
 }
 
-/// What `create` does when the name is taken.
+/// Returns what `create` does when the name is taken.
 pub(crate) fn create_how(flags: i32) -> Create {
     if has_flag(flags, OFlags::EXCL) {
         Create::New
@@ -234,7 +234,7 @@ impl Wishes {
     }
 }
 
-/// Whether the kernel can keep times itself in steps of `nanos`: powers of ten
+/// Returns whether the kernel can keep times itself in steps of `nanos`: powers of ten
 /// up to a second.
 pub(crate) fn kernel_keeps_step(nanos: u64) -> bool {
     (0..=9).any(|power| 10_u64.pow(power) == nanos.max(1))

@@ -48,7 +48,7 @@ impl LockRequest {
         }
     }
 
-    /// The range and kind; no kind to unlock.
+    /// Returns the range and kind; no kind to unlock.
     fn parts(&self) -> Result<(Range, Option<LockKind>)> {
         let range = Range {
             first: self.range.0,
@@ -65,7 +65,7 @@ impl LockRequest {
 }
 
 impl LockRequest {
-    /// What is in the way of the lock; if nothing, its range, unlocked.
+    /// Returns what is in the way of the lock; if nothing, its range, unlocked.
     pub(crate) fn test(&self, session: &Session) -> Result<InTheWay> {
         let (range, kind) = self.parts()?;
         let kind = kind.unwrap_or(LockKind::Shared);

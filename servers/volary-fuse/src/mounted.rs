@@ -227,7 +227,7 @@ fn run(
 }
 
 impl Mounted {
-    /// Whether the mount point was still covered by the mount of a server that
+    /// Returns whether the mount point was still covered by the mount of a server that
     /// was killed: what that one had not yet made durable is lost, and the
     /// volume may need a check.
     pub fn was_dead(&self) -> bool {
@@ -239,12 +239,12 @@ impl Mounted {
         self.place.point.hides
     }
 
-    /// Where it is mounted: absolute, without symlinks.
+    /// Returns where it is mounted: absolute, without symlinks.
     pub fn path(&self) -> &Path {
         &self.place.point.path
     }
 
-    /// The requests so far.
+    /// Returns the requests so far.
     pub fn counts(&self) -> &Arc<Counts> {
         &self.counts
     }
@@ -344,7 +344,7 @@ fn finish(volume: &Volume, served: std::io::Result<()>, stop: Stop) -> Result<()
     }
 }
 
-/// Whether the kernel has ended the connection. The library below knows that by `ENODEV`; of a
+/// Returns whether the kernel has ended the connection. The library below knows that by `ENODEV`; of a
 /// request that a thread had just taken, Linux says `ECONNABORTED` instead (`fuse_dev_do_read`).
 fn is_end(error: &std::io::Error) -> bool {
     error.kind() == std::io::ErrorKind::ConnectionAborted

@@ -13,7 +13,7 @@ pub(crate) struct MountLine {
     pub(crate) kind: String,
 }
 
-/// The uppermost mount on `path`, which must be absolute and without symlinks.
+/// Returns the uppermost mount on `path`, which must be absolute and without symlinks.
 pub(crate) fn mounted_on(path: &Path) -> Option<MountLine> {
     let all = fs::read("/proc/self/mountinfo").ok()?;
     find(&all, path.as_os_str().as_bytes())
@@ -24,7 +24,7 @@ fn find(all: &[u8], path: &[u8]) -> Option<MountLine> {
     lines.filter_map(|line| parse(line, path)).next_back()
 }
 
-/// The line's mount, if it is on `path`.
+/// Returns the line's mount, if it is on `path`.
 fn parse(line: &[u8], path: &[u8]) -> Option<MountLine> {
     let mut fields = line.split(|&b| b == b' ');
     let device = fields.nth(2)?;

@@ -16,7 +16,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use volary_core::{Error, Kind, Result};
 
-/// What the library below is told.
+/// Returns what the library below is told.
 pub(crate) fn config(
     source: &str,
     read_only: bool,
@@ -52,7 +52,7 @@ pub(crate) fn config(
     config
 }
 
-/// The flags of the mount, which a remount must repeat.
+/// Returns the flags of the mount, which a remount must repeat.
 pub(crate) fn mount_flags(read_only: bool, options: &MountOptions) -> MountFlags {
     let mut flags = MountFlags::empty();
     flags.set(MountFlags::RDONLY, read_only);

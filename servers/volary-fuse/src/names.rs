@@ -20,7 +20,7 @@ pub(crate) struct Making<'a> {
 }
 
 impl<'a> Making<'a> {
-    /// A name in a directory, with the mode that was asked for and the mask.
+    /// Returns a name in a directory, with the mode that was asked for and the mask.
     pub(crate) fn new(parent: INodeNo, name: &'a OsStr, (mode, umask): (u32, u32)) -> Making<'a> {
         Making {
             parent,

@@ -51,7 +51,7 @@ impl Nodes {
         }
     }
 
-    /// The kernel's name for a node: its number as `stat` shows it.
+    /// Returns the kernel's name for a node: its number as `stat` shows it.
     pub(crate) fn number(&self, node: NodeId) -> u64 {
         let ino = node.ino.get();
         if ino == self.root.ino.get() {
@@ -63,7 +63,7 @@ impl Nodes {
         }
     }
 
-    /// The node that the kernel means.
+    /// Returns the node that the kernel means.
     ///
     /// # Errors
     /// `Stale` if the kernel was not given it, or has forgotten it.
@@ -156,7 +156,7 @@ impl Nodes {
         }
     }
 
-    /// Whether that was noted, and not taken since.
+    /// Returns whether that was noted, and not taken since.
     pub(crate) fn take_stale(&self, number: u64) -> bool {
         if number == ROOT {
             return self.root_stale.load(Ordering::Acquire)
@@ -171,13 +171,13 @@ impl Nodes {
         known.is_some_and(|known| std::mem::take(&mut known.stale))
     }
 
-    /// Whether the kernel knows the node; it need not be told of others.
+    /// Returns whether the kernel knows the node; it need not be told of others.
     pub(crate) fn knows(&self, node: NodeId) -> bool {
         let number = self.number(node);
         number == ROOT || self.shard(number).read().contains_key(&number)
     }
 
-    /// All that the kernel knows, the root among them, in no order.
+    /// Returns all that the kernel knows, the root among them, in no order.
     pub(crate) fn all(&self) -> Vec<u64> {
         let mut all = vec![ROOT];
         for shard in &self.shards {

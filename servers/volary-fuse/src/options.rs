@@ -198,7 +198,7 @@ impl MountOptions {
     }
 }
 
-/// Whether mount(8) takes this option for every file system: those that are heeded above, and
+/// Returns whether mount(8) takes this option for every file system: those that are heeded above, and
 /// those that say nothing to a file system, or what is so here in any case. (Times of access are as
 /// the volume keeps them.)
 fn is_everybodys(key: &str) -> bool {

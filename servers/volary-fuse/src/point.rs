@@ -102,7 +102,7 @@ impl MountPoint {
         fs::write(place, size.to_string()).is_ok()
     }
 
-    /// The number of the kernel's connection to whoever serves this mount.
+    /// Returns the number of the kernel's connection to whoever serves this mount.
     pub(crate) fn connection(&self) -> Option<u32> {
         let line = mounted_on(&self.path)?;
         line.device.split_once(':')?.1.parse().ok()
@@ -198,7 +198,7 @@ pub fn free(path: &Path) -> Result<bool> {
     Ok(dead)
 }
 
-/// Whether a server was killed while it was mounted there.
+/// Returns whether a server was killed while it was mounted there.
 fn is_dead(path: &Path) -> bool {
     let gone = Some(Errno::NOTCONN.raw_os_error());
     matches!(fs::metadata(path), Err(e) if e.raw_os_error() == gone)

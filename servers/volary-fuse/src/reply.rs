@@ -83,7 +83,7 @@ impl Told {
         }
     }
 
-    /// How the kernel is to treat an open file.
+    /// Returns how the kernel is to treat an open file.
     pub(crate) fn file_flags(&self, node: INodeNo) -> FopenFlags {
         let mut flags = FopenFlags::empty();
         let keeps = self.wishes.sole && !self.take_stale(node);
@@ -92,7 +92,7 @@ impl Told {
         flags
     }
 
-    /// How the kernel is to treat an open directory. It can go on from a
+    /// Returns how the kernel is to treat an open directory. It can go on from a
     /// place that it remembers only where places last.
     pub(crate) fn dir_flags(&self, dir: INodeNo) -> FopenFlags {
         let mut flags = FopenFlags::empty();
@@ -112,7 +112,7 @@ pub(crate) fn reply_empty(reply: ReplyEmpty, answer: Result<()>) {
     reply_empty_with(reply, answer, plain);
 }
 
-/// The same where errors have numbers of their own.
+/// Returns the same where errors have numbers of their own.
 pub(crate) fn reply_empty_with(
     reply: ReplyEmpty,
     answer: Result<()>,

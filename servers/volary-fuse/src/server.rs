@@ -84,7 +84,7 @@ impl Server {
         reply_empty(reply, self.answer(kind, request));
     }
 
-    /// The node that the kernel means.
+    /// Returns the node that the kernel means.
     ///
     /// # Errors
     /// `Stale`.

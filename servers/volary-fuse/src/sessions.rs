@@ -21,7 +21,7 @@ pub(crate) struct Sessions {
 }
 
 impl Sessions {
-    /// On this volume; `checks` says who checks access.
+    /// Returns the sessions of a client on a volume; `checks` says who checks access.
     pub(crate) fn new(volume: Arc<Volume>, client: ClientId, checks: Checks) -> Self {
         Self {
             volume,
@@ -31,7 +31,7 @@ impl Sessions {
         }
     }
 
-    /// The caller's session.
+    /// Returns the caller's session.
     pub(crate) fn of(&self, req: &Caller) -> Session {
         let session = self.get(req.uid, req.gid, req.pid);
         match &req.cancel {
@@ -40,7 +40,7 @@ impl Sessions {
         }
     }
 
-    /// The kernel's own: for what it does on nobody's behalf.
+    /// Returns the kernel's own: for what it does on nobody's behalf.
     pub(crate) fn own(&self) -> Session {
         self.get(0, 0, 0)
     }
@@ -71,7 +71,7 @@ impl Sessions {
     }
 }
 
-/// The further groups of a process, as `proc(5)` lists them; none if it is gone.
+/// Returns the further groups of a process, as `proc(5)` lists them; none if it is gone.
 fn groups_of(pid: u32) -> Vec<u32> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("Groups:"));

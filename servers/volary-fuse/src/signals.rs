@@ -6,7 +6,7 @@
 
 use std::fs;
 
-/// Whether the thread (by its id) has a signal that it neither blocks nor
+/// Returns whether the thread (by its id) has a signal that it neither blocks nor
 /// ignores, or is gone.
 pub(crate) fn is_interrupted(thread: u32) -> bool {
     match fs::read_to_string(format!("/proc/{thread}/status")) {

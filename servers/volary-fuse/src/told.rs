@@ -27,16 +27,16 @@ struct Remember {
     attrs: Duration,
     /// The names of directories, which the kernel knows under one name only.
     dirs: Duration,
-    /// Other names. Where a node can be named in upper and lower case, a
+    /// How long other names are remembered. Where a node can be named in upper and lower case, a
     /// rename under one name leaves the kernel's others as they were: these
     /// must not last.
     names: Duration,
-    /// That there is no such name.
+    /// How long it is remembered that there is no such name.
     absent: Duration,
 }
 
 impl Told {
-    /// Of a volume's nodes, mounted so.
+    /// Returns what the kernel is told of the nodes of a volume that is mounted with these options.
     pub(crate) fn new(
         nodes: &Arc<Nodes>,
         caps: Caps,
@@ -52,7 +52,7 @@ impl Told {
         }
     }
 
-    /// Whether the volume tells where files have holes.
+    /// Returns whether the volume tells where files have holes.
     pub(crate) fn knows_holes(&self) -> bool {
         self.caps.has(Caps::HOLES) && self.caps.has(Caps::EXTENTS)
     }
@@ -73,7 +73,7 @@ impl Told {
         }
     }
 
-    /// How long a name of such a node may be remembered.
+    /// Returns how long a name of such a node may be remembered.
     pub(crate) fn name_lasts(&self, kind: FileKind) -> Duration {
         match kind {
             FileKind::Dir => self.remember.dirs,
@@ -81,17 +81,17 @@ impl Told {
         }
     }
 
-    /// How long attributes may be remembered.
+    /// Returns how long attributes may be remembered.
     pub(crate) fn attrs_last(&self) -> Duration {
         self.remember.attrs
     }
 
-    /// How long it may be remembered that there is no such name.
+    /// Returns how long it may be remembered that there is no such name.
     pub(crate) fn absence_lasts(&self) -> Duration {
         self.remember.absent
     }
 
-    /// Whether others have changed what the node holds since the kernel last
+    /// Returns whether others have changed what the node holds since the kernel last
     /// opened it. Then the kernel has been told of the size, and is to drop the
     /// data.
     pub(crate) fn take_stale(&self, node: INodeNo) -> bool {
@@ -112,8 +112,8 @@ pub(crate) struct Given {
 }
 
 impl Remember {
-    /// Where sessions check access and the kernel serves several users, it remembers no names: it
-    /// would go through a directory that it knows without asking who may search it.
+    /// Returns how long the kernel remembers names. If sessions check access and it serves several users, it
+    /// remembers none: it would pass through a directory that it knows without asking who may search it.
     fn of(caps: Caps, sole: bool, options: &MountOptions) -> Self {
         let all = Self::new(caps, sole, options.remember);
         if options.checks == Checks::Kernel || !options.allow_other {

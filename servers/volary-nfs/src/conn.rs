@@ -149,12 +149,12 @@ impl Conn {
         Ok(conn)
     }
 
-    /// Where it comes from.
+    /// Returns where it comes from.
     pub(crate) fn address(&self) -> IpAddr {
         self.way.peer.ip().to_canonical()
     }
 
-    /// Whether it has ended.
+    /// Returns whether it has ended.
     pub(crate) fn is_ended(&self) -> bool {
         self.crew.lock().ended
     }
@@ -399,7 +399,7 @@ impl Guest for Conn {
         self.party
     }
 
-    /// Whether a call was accepted.
+    /// Returns whether a call was accepted.
     fn is_known(&self) -> bool {
         self.proven.load(Ordering::Relaxed)
     }

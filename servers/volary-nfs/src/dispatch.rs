@@ -140,7 +140,7 @@ impl Programs {
     }
 }
 
-/// Whether a call that came twice must be done only once: SETATTR, and all that
+/// Returns whether a call that came twice must be done only once: SETATTR, and all that
 /// make, remove or rename.
 fn is_done_once(head: &Head) -> bool {
     head.program == nfs::PROGRAM && matches!(head.procedure, 2 | 8..=15)

@@ -43,7 +43,7 @@ impl Made {
         self.0.insert(party, node, (party, verifier));
     }
 
-    /// Whether this party made it, with this verifier.
+    /// Returns whether this party made it, with this verifier.
     pub(crate) fn is(&self, party: Party, node: NodeId, verifier: Verifier) -> bool {
         self.0.get(&node) == Some(&(party, verifier))
     }

@@ -124,12 +124,12 @@ impl Export {
         }
     }
 
-    /// Whether this client may use the export.
+    /// Returns whether this client may use the export.
     pub(crate) fn admits(&self, peer: IpAddr) -> bool {
         is_this_host(peer) || self.options.clients.iter().any(|c| c.has(peer))
     }
 
-    /// A session for the caller.
+    /// Returns a session for the caller.
     pub(crate) fn session(&self, caller: &Caller) -> Session {
         let cred = match caller {
             Caller::Said(cred) => self.options.caller(cred),
@@ -142,7 +142,7 @@ impl Export {
         self.volume.session(cred).with_client(self.client)
     }
 
-    /// A session for what the server itself does.
+    /// Returns a session for what the server itself does.
     pub(crate) fn own_session(&self) -> Session {
         self.volume.session(Cred::root()).with_client(self.client)
     }
@@ -172,7 +172,7 @@ impl Export {
         self.instance.wrapping_add(lost)
     }
 
-    /// An open of a file for reading or writing. The owner may do both whatever
+    /// Returns an open of a file for reading or writing. The owner may do both whatever
     /// the mode says, because it could when it opened the file; and what may be
     /// run may be read, because that is how a client runs it.
     pub(crate) fn open(&self, session: &Session, node: NodeId, mode: Mode) -> Result<Arc<Held>> {
@@ -207,7 +207,7 @@ impl Export {
         drop(opens.keep(attr.node, cred, Mode::Write, session.clone(), open));
     }
 
-    /// An open of a directory for reading; one for all callers where its cookies
+    /// Returns an open of a directory for reading; one for all callers where its cookies
     /// end with it.
     pub(crate) fn open_dir(&self, session: &Session, dir: NodeId) -> Result<Arc<Held>> {
         let caps = self.caps();
@@ -231,7 +231,7 @@ impl Export {
         listings.get(dir, None, Mode::Read, || open_as(self.own_session()))
     }
 
-    /// What a change of names or attributes must do before it is answered.
+    /// Returns what a change of names or attributes must do before it is answered.
     pub(crate) fn settle(&self) -> std::result::Result<(), Status> {
         self.close_doomed();
         if !self.options.durable {
@@ -277,13 +277,13 @@ impl Export {
         }
     }
 
-    /// How many opens are kept.
+    /// Returns how many opens are kept.
     pub(crate) fn open_count(&self) -> usize {
         self.known.opens.len() + self.known.listings.len()
     }
 }
 
-/// What binds handles to the directory that is exported: those of another that had
+/// Returns what binds handles to the directory that is exported: those of another that had
 /// its name open nothing.
 fn epoch_of(root: NodeId) -> u64 {
     let mut hasher = SipHasher13::new();
@@ -292,7 +292,7 @@ fn epoch_of(root: NodeId) -> u64 {
     hasher.finish()
 }
 
-/// An id for a name: the same in every run.
+/// Returns an id for a name: the same in every run.
 pub(crate) fn id_of(name: &str) -> u32 {
     let mut hasher = SipHasher13::new();
     hasher.write(name.as_bytes());

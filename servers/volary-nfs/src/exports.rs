@@ -23,12 +23,12 @@ pub(crate) struct At<'a> {
 }
 
 impl Exports {
-    /// These, with handles sealed by this key.
+    /// Returns these exports, with file handles sealed by this key.
     pub(crate) fn new(all: Vec<Export>, key: Key) -> Self {
         Self { all, key }
     }
 
-    /// Whether any export is for this client.
+    /// Returns whether any export is for this client.
     pub(crate) fn admits(&self, peer: IpAddr) -> bool {
         is_this_host(peer) || self.all.iter().any(|e| e.admits(peer))
     }
@@ -53,7 +53,7 @@ impl Exports {
         }
     }
 
-    /// The node that a file handle leads to, for this caller.
+    /// Returns the node that a file handle leads to, for this caller.
     ///
     /// # Errors
     /// `BADHANDLE` for what cannot be a handle; `STALE` for one whose seal is not
@@ -76,7 +76,7 @@ impl Exports {
         })
     }
 
-    /// The handle of a node.
+    /// Returns the handle of a node.
     pub(crate) fn fh(&self, export: &Export, node: NodeId) -> [u8; fh::LEN] {
         self.key.seal(export.id, export.epoch, node)
     }

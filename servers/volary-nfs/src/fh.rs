@@ -45,7 +45,7 @@ impl Key {
         Self(SipHasher24::new_with_key(key))
     }
 
-    /// The handle of a node.
+    /// Returns the handle of a node.
     pub(crate) fn seal(&self, export: u32, epoch: u64, node: NodeId) -> [u8; LEN] {
         let mut fh = [0; LEN];
         let parts: [(usize, &[u8]); 4] = [
@@ -64,7 +64,7 @@ impl Key {
         fh
     }
 
-    /// The node of a handle, if the seal is ours. `epoch` gives the epoch of an
+    /// Returns the node of a handle, if the seal is ours. `epoch` gives the epoch of an
     /// export's volume, if there is such an export.
     pub(crate) fn open(
         &self,

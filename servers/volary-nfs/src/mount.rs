@@ -60,7 +60,7 @@ impl Programs {
         Ok(())
     }
 
-    /// The directory at `/EXPORT/path`; `/` is the only export there is.
+    /// Returns the directory at `/EXPORT/path`; `/` is the only export there is.
     fn mounted(&self, call: &Call, path: &[u8]) -> Result<(&Export, NodeId), Status> {
         let inner = path.strip_prefix(b"/").unwrap_or(path);
         let mut parts = inner.splitn(2, |&b| b == b'/');

@@ -23,7 +23,7 @@ impl Mounts {
         mounts.push_back((peer, path.into()));
     }
 
-    /// All of them, the latest last.
+    /// Returns all of them, the latest last.
     pub(crate) fn lock(&self) -> MutexGuard<'_, VecDeque<(IpAddr, Box<[u8]>)>> {
         self.0.lock()
     }

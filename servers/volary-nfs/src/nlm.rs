@@ -70,7 +70,7 @@ pub(crate) struct Nlm {
 }
 
 impl Nlm {
-    /// Of these exports. In the time of grace, locks are only claimed again.
+    /// Returns the lock manager of these exports. In the time of grace, it only lets locks be claimed again.
     pub(crate) fn new(
         exports: &Arc<Exports>,
         state: Option<Arc<LockState>>,
@@ -89,7 +89,7 @@ impl Nlm {
         })
     }
 
-    /// A second has passed.
+    /// Does what is due each second.
     pub(crate) fn tick(&self) {
         self.is_grace();
         self.sweep_lock_state();
@@ -107,7 +107,7 @@ impl Nlm {
         self.locks.wait_ended(most);
     }
 
-    /// How many files have locks.
+    /// Returns how many files have locks.
     pub(crate) fn file_count(&self) -> usize {
         self.locks.file_count()
     }
@@ -291,7 +291,7 @@ impl Nlm {
         self.exports.iter().for_each(|e| e.volume.wake_waiting());
     }
 
-    /// The same for a new lock, or one that is claimed again.
+    /// Returns the same for a new lock, or one that is claimed again.
     ///
     /// # Errors
     /// `GRACE` for a new one in the time of grace, and for one that is claimed after
@@ -311,7 +311,7 @@ impl Nlm {
         })
     }
 
-    /// Whether locks are only claimed again now. Once that is over, all others are let in.
+    /// Returns whether locks are only claimed again now. Once that is over, all others are let in.
     fn is_grace(&self) -> bool {
         let is_grace = self.state.as_deref().is_some_and(LockState::is_grace);
         if !is_grace {

@@ -66,7 +66,7 @@ struct Table {
 }
 
 impl Opens {
-    /// The open that is kept for this, or a new one.
+    /// Returns the open that is kept for this, or a new one.
     pub(crate) fn get(
         &self,
         node: NodeId,
@@ -158,12 +158,12 @@ impl Opens {
         self.close_doomed();
     }
 
-    /// How many closes have failed: of each, earlier writes may be lost.
+    /// Returns how many closes have failed: of each, earlier writes may be lost.
     pub(crate) fn lost(&self) -> u64 {
         self.lost.load(Ordering::Acquire)
     }
 
-    /// How many opens are kept.
+    /// Returns how many opens are kept.
     pub(crate) fn len(&self) -> usize {
         self.table.lock().len
     }

@@ -181,7 +181,7 @@ impl ExportOptions {
 }
 
 impl ExportOptions {
-    /// Who a caller is on the volume of whom nothing is known but what they say.
+    /// Returns who a caller is on the volume of whom nothing is known but what they say.
     pub(crate) fn caller(&self, said: &Cred) -> Cred {
         let cred = self.squash.apply(said.clone(), &self.anonymous);
         let is_system = |gid: u32| gid < self.system_groups && gid != self.anonymous.gid;
@@ -217,7 +217,7 @@ pub enum Squash {
 }
 
 impl Squash {
-    /// Who a caller is on the volume.
+    /// Returns who a caller is on the volume.
     pub fn apply(self, cred: Cred, anonymous: &Cred) -> Cred {
         match self {
             Self::None => cred,

@@ -45,7 +45,7 @@ impl Owner {
         }
     }
 
-    /// Who makes a call that says this of it. A user has no groups but those that the host's
+    /// Returns who makes a call that says this of it. A user has no groups but those that the host's
     /// database of users gives them.
     pub(crate) fn caller(&self, said: &Auth) -> Caller {
         let Auth::Sys(said) = said else {
@@ -89,7 +89,7 @@ impl Database {
 }
 
 impl Default for Database {
-    /// The host's own (passwd, group, and what nsswitch.conf names), by this process.
+    /// Returns the host's own (passwd, group, and what nsswitch.conf names), by this process.
     fn default() -> Self {
         Self::new(cred_of)
     }
@@ -134,7 +134,7 @@ fn within(said: &Cred, real: &Cred) -> Cred {
     }
 }
 
-/// A user with their groups, as the host's database of users has them; one whom it does not know
+/// Returns a user with their groups, as the host's database of users has them; one whom it does not know
 /// is in a group of their number.
 pub fn cred_of(uid: u32) -> Cred {
     let Ok(Some(user)) = User::from_uid(Uid::from_raw(uid)) else {
@@ -150,7 +150,7 @@ pub fn cred_of(uid: u32) -> Cred {
     }
 }
 
-/// Whether only root may listen at or call from this port.
+/// Returns whether only root may listen at or call from this port.
 fn is_privileged(port: u16) -> bool {
     let start = std::fs::read_to_string("/proc/sys/net/ipv4/ip_unprivileged_port_start");
     let start = start.ok().and_then(|text| text.trim().parse().ok());

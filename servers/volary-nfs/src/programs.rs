@@ -25,7 +25,7 @@ pub struct Programs {
 }
 
 impl Programs {
-    /// Those that serve these volumes. Names must differ.
+    /// Returns those that serve these volumes. Names must differ.
     pub fn new(exports: Vec<(Arc<Volume>, ExportOptions)>, options: &ServeOptions) -> Arc<Self> {
         let instance = options.instance;
         let exports = exports.into_iter();
@@ -55,13 +55,13 @@ impl Programs {
         self.exports.iter().for_each(Export::close_all);
     }
 
-    /// How many opens are kept for NFS, and how many files have locks.
+    /// Returns how many opens are kept for NFS, and how many files have locks.
     pub fn kept(&self) -> (usize, usize) {
         let opens = self.exports.iter().map(Export::open_count).sum();
         (opens, self.nlm.file_count())
     }
 
-    /// How many calls ended in a panic: each is a defect.
+    /// Returns how many calls ended in a panic: each is a defect.
     pub fn defects(&self) -> u64 {
         self.defects.load(Ordering::Relaxed)
     }
@@ -71,7 +71,7 @@ impl Programs {
         self.defects.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The answers to calls that came once already.
+    /// Returns the cache of replies, for calls that come twice.
     pub(crate) fn dupes(&self) -> &Dupes {
         &self.dupes
     }

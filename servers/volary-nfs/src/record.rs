@@ -39,7 +39,7 @@ impl Records {
         }
     }
 
-    /// Whether part of the next record is here already.
+    /// Returns whether part of the next record is here already.
     pub(crate) fn has_more(&self) -> bool {
         self.start < self.end
     }

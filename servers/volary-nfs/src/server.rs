@@ -144,17 +144,17 @@ fn invalid(words: &str) -> io::Error {
 }
 
 impl Server {
-    /// Where it listens, with the ports that it was given.
+    /// Returns where it listens, with the ports that it was given.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }
 
-    /// What it answers with.
+    /// Returns what it answers with.
     pub fn programs(&self) -> &Arc<Programs> {
         &self.shared.programs
     }
 
-    /// How many connections there are.
+    /// Returns how many connections there are.
     pub fn connection_count(&self) -> usize {
         let conns = self.shared.conns.lock();
         conns.iter().filter(|conn| !conn.is_ended()).count()
@@ -333,7 +333,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Whether there is room for one more connection of this party, once another has given way
+    /// Returns whether there is room for one more connection of this party, once another has given way
     /// if it has to.
     fn makes_room(&self, party: Party, is_local: bool) -> bool {
         let limits = &self.limits;
@@ -356,7 +356,7 @@ impl Shared {
         }
     }
 
-    /// The connections that have not ended, the oldest first.
+    /// Returns the connections that have not ended, the oldest first.
     fn open(&self) -> Vec<Arc<Conn>> {
         let mut open = self.conns.lock().clone();
         open.retain(|conn| !conn.is_ended());

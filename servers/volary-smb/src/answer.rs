@@ -44,7 +44,7 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// A status and a reply's whole body.
+    /// Returns a status and a reply's whole body.
     pub(crate) fn with_body(status: Status, body: Vec<u8>) -> Self {
         Self {
             status,
@@ -52,13 +52,13 @@ impl Failure {
         }
     }
 
-    /// An error response with `data` as its `ErrorData` (MS-SMB2 2.2.2), as
+    /// Returns an error response with `data` as its `ErrorData` (MS-SMB2 2.2.2), as
     /// `contexts` error contexts (0 before 3.1.1).
     pub(crate) fn with_data(status: Status, contexts: u8, data: &[u8]) -> Self {
         Self::with_body(status, error_body(contexts, data))
     }
 
-    /// The reply's body.
+    /// Returns the reply's body.
     pub(crate) fn into_body(self) -> Vec<u8> {
         self.body.unwrap_or_else(|| error_body(0, &[]))
     }
@@ -88,7 +88,7 @@ impl From<Short> for Failure {
     }
 }
 
-/// The body of replies that say nothing.
+/// Returns the body of replies that say nothing.
 pub(crate) fn empty_body() -> Vec<u8> {
     vec![4, 0, 0, 0]
 }

@@ -32,7 +32,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// A server without shares or users: every dialect but the first, which is signed by what can
+    /// Returns a server without shares or users: every dialect but the first, which is signed by what can
     /// be talked down to less; signing required.
     pub fn new(name: &str, clock: fn() -> Time) -> Self {
         Self {
@@ -80,13 +80,13 @@ impl Share {
         }
     }
 
-    /// Whether it may be used from there.
+    /// Returns whether it may be used from there.
     pub(crate) fn admits(&self, peer: IpAddr) -> bool {
         let all = self.clients.is_empty() || is_this_host(peer);
         all || self.clients.iter().any(|clients| clients.has(peer))
     }
 
-    /// Whether this user may use it from there.
+    /// Returns whether this user may use it from there.
     pub(crate) fn is_for(&self, user: &str, peer: IpAddr) -> bool {
         let named = |name: &String| same_name(name.as_bytes(), user.as_bytes());
         let is_user = self
@@ -109,7 +109,7 @@ pub struct User {
 }
 
 impl User {
-    /// A user with a password.
+    /// Returns a user with a password.
     pub fn with_password(name: &str, password: &str, cred: Cred) -> Self {
         Self {
             name: name.to_owned(),

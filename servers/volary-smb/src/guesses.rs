@@ -211,7 +211,7 @@ impl State {
 }
 
 impl Table {
-    /// A record, which is made if need be, in place of the oldest if there are too many.
+    /// Returns a record, which is made if need be, in place of the oldest if there are too many.
     fn get(&mut self, key: u128, now: Instant) -> &mut Record {
         if self.0.len() >= KEPT_MAX && !self.0.contains_key(&key) {
             self.0.retain(|_, record| record.counts(now));
@@ -248,7 +248,7 @@ impl Record {
         }
     }
 
-    /// Whether it makes anybody wait.
+    /// Returns whether it makes anybody wait.
     fn counts(&self, now: Instant) -> bool {
         self.decayed(now).level >= 0.5 || self.next > now
     }

@@ -26,7 +26,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// A server, not serving yet.
+    /// Returns a server, not serving yet.
     ///
     /// # Errors
     /// The system's.
@@ -82,12 +82,12 @@ impl Server {
         self.register.shared.lease_key(user, client, key)
     }
 
-    /// How many clients are connected.
+    /// Returns how many clients are connected.
     pub fn connection_count(&self) -> usize {
         self.register.count()
     }
 
-    /// The next client, or none if the server is to stop.
+    /// Returns the next client, or none if the server is to stop.
     fn await_client(&self, listener: &TcpListener) -> io::Result<Option<(TcpStream, SocketAddr)>> {
         loop {
             let mut fds = [
@@ -131,7 +131,7 @@ impl Server {
         let _ = poll(&mut fds, Some(&time));
     }
 
-    /// Whether any share is for this client.
+    /// Returns whether any share is for this client.
     fn admits(&self, peer: IpAddr) -> bool {
         let shares = &self.register.shared.config.shares;
         shares.is_empty() || shares.iter().any(|share| share.admits(peer))
@@ -159,7 +159,7 @@ impl Server {
         begin(&conn);
     }
 
-    /// Whether there is room for a new connection, once another has given way if it has to.
+    /// Returns whether there is room for a new connection, once another has given way if it has to.
     fn makes_room(&self, conn: &Conn) -> bool {
         let limits = &self.register.shared.config.limits;
         // Those that are ending have their threads still, for a moment.

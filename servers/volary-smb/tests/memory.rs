@@ -40,7 +40,7 @@ fn message(command: u8, id: u8, body: &[u8]) -> Vec<u8> {
     [&len.to_be_bytes(), &header[..], body].concat()
 }
 
-/// The status of the next reply.
+/// Returns the status of the next reply.
 fn status(stream: &mut TcpStream) -> u32 {
     let mut len = [0; 4];
     stream.read_exact(&mut len).expect("a reply");
@@ -49,7 +49,7 @@ fn status(stream: &mut TcpStream) -> u32 {
     u32::from_le_bytes(reply[8..12].try_into().expect("a status"))
 }
 
-/// A client that begins logons until it may not, and then a message that it does not end.
+/// Returns a client that begins logons until it may not, and then a message that it does not end.
 fn client(port: u16) -> (TcpStream, usize) {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).expect("a connection");
     let patience = Some(Duration::from_secs(60));
@@ -75,7 +75,7 @@ fn client(port: u16) -> (TcpStream, usize) {
     (stream, begun)
 }
 
-/// A figure when it is `least` and has not grown for a while; after a minute as it is.
+/// Returns a figure when it is `least` and has not grown for a while; after a minute as it is.
 fn settled(least: usize, figure: impl Fn() -> usize) -> usize {
     let (mut most, mut still) = (0, 0);
     for _ in 0..1200 {

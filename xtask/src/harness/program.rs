@@ -45,7 +45,7 @@ pub(super) struct Outcome {
 }
 
 impl Program {
-    /// The program that a message of cargo's is about, if it has tests.
+    /// Returns the program that a message of cargo's is about, if it has tests.
     pub(super) fn built(message: &str, root: &Path) -> Option<Self> {
         let message: Value = serde_json::from_str(message).ok()?;
         if message.get("profile")?.get("test")? != &Value::Bool(true) {
@@ -57,13 +57,13 @@ impl Program {
         Some(Self { path, dir })
     }
 
-    /// The name of the package; its folder has the same.
+    /// Returns the name of the package; its folder has the same.
     pub(super) fn package(&self) -> String {
         let name = self.dir.file_name().unwrap_or_default();
         name.to_string_lossy().into_owned()
     }
 
-    /// The package and the target, as people name them.
+    /// Returns the package and the target, as people name them.
     pub(super) fn name(&self) -> String {
         let file = self.path.file_name().unwrap_or_default().to_string_lossy();
         let target = file.rsplit_once('-').map_or(&*file, |(target, _)| target);
@@ -122,7 +122,7 @@ fn reader(output: PipeReader) -> mpsc::Receiver<String> {
     told
 }
 
-/// What was printed until the last writer closed, or until [`FAREWELL`].
+/// Returns what was printed until the last writer closed, or until [`FAREWELL`].
 fn drained(printed: &mpsc::Receiver<String>) -> Vec<String> {
     let end = now() + FAREWELL;
     let mut lines = Vec::new();
@@ -161,7 +161,7 @@ fn computed(pid: Pid) -> Duration {
     Duration::from_millis(ticks * 1000 / rustix::param::clock_ticks_per_second())
 }
 
-/// The time, which only bounds what runs and tells how long it took.
+/// Returns the time, which only bounds what runs and tells how long it took.
 #[expect(clippy::disallowed_methods, reason = "other programs take real time")]
 fn now() -> Instant {
     Instant::now()
@@ -177,7 +177,7 @@ fn kill_group(pid: u32) {
     }
 }
 
-/// The threads of a process and where in the kernel each waits.
+/// Returns the threads of a process and where in the kernel each waits.
 fn stuck(pid: u32) -> String {
     let mut text = format!("threads of {pid}:");
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task"));
@@ -189,7 +189,7 @@ fn stuck(pid: u32) -> String {
     text
 }
 
-/// The names in the last list of failures that a test program prints.
+/// Returns the names in the last list of failures that a test program prints.
 fn failed_tests(lines: &[String]) -> Vec<String> {
     let mut names = Vec::new();
     for line in lines {
@@ -202,7 +202,7 @@ fn failed_tests(lines: &[String]) -> Vec<String> {
     names
 }
 
-/// The tests that ran for more than a minute and had not ended.
+/// Returns the tests that ran for more than a minute and had not ended.
 fn unfinished(lines: &[String]) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for line in lines {

@@ -36,7 +36,7 @@ pub const TIMED: [&str; 2] = ["2", "5"];
 /// Of a disk that is too small; of volumes; for a name that is none of them.
 pub fn tables(which: Option<&str>, disk: Option<Preset>) -> Result<Vec<Table>> {
     if let Some(disk) = disk {
-        on::holds(&disk, Preset::T300.capacity)?;
+        on::holds(&disk, Preset::T300.capacity())?;
         let tables = on::chosen(&TIMED, which).into_iter();
         let tables = tables.map(|name| match name {
             "2" => times::table_on(&disk),

@@ -30,12 +30,14 @@ const DISKS: [Disk; 2] = [
     Disk {
         name: "fast disk",
         preset: Preset::ST373455LW,
-        papers: Some([TABLE_II[0], TABLE_IV[0]]),
+        table_ii: Some(TABLE_II[0]),
+        table_iv: Some(TABLE_IV[0]),
     },
     Disk {
         name: "slow disk",
         preset: Preset::DIAMONDMAX,
-        papers: Some([TABLE_II[1], TABLE_IV[1]]),
+        table_ii: Some(TABLE_II[1]),
+        table_iv: Some(TABLE_IV[1]),
     },
 ];
 const METHODS: [Method; 3] = [Method::Vanilla, Method::DaftNm, Method::DaftM];
@@ -58,7 +60,8 @@ const KIB: u64 = 1 << 10;
 struct Disk {
     name: &'static str,
     preset: Preset,
-    papers: Option<[[f64; 3]; 2]>,
+    table_ii: Option<[f64; 3]>,
+    table_iv: Option<[f64; 3]>,
 }
 
 impl Disk {
@@ -67,17 +70,16 @@ impl Disk {
         Self {
             name: preset.name,
             preset,
-            papers: None,
+            table_ii: None,
+            table_iv: None,
         }
     }
+}
 
-    /// Returns the cell of a column in one of the two tables.
-    fn cell(&self, table: usize, column: usize, ours: f64) -> Cell {
-        let paper = self
-            .papers
-            .and_then(|all| all.get(table)?.get(column).copied());
-        paper.map_or_else(|| Cell::ours(ours), |paper| Cell::claimed(paper, ours))
-    }
+/// Returns the cell of a column beside the paper's figures, if it has any.
+fn cell(papers: Option<[f64; 3]>, column: usize, ours: f64) -> Cell {
+    let paper = papers.and_then(|all| all.get(column).copied());
+    paper.map_or_else(|| Cell::ours(ours), |paper| Cell::claimed(paper, ours))
 }
 
 /// Rates in MB/s: for each disk, and for each of [`SIZES`], of Vanilla, DAFTNM and DAFTM.
@@ -116,7 +118,7 @@ impl Rates {
         for (disk, sizes) in &self.0 {
             let rates = sizes.iter().enumerate();
             let cells =
-                rates.map(|(size, [vanilla, _, daftm])| disk.cell(0, size, daftm / vanilla));
+                rates.map(|(size, [vanilla, _, daftm])| cell(disk.table_ii, size, daftm / vanilla));
             table.row(disk.name, cells.collect());
         }
         table.note(assumed());
@@ -225,7 +227,11 @@ impl Used {
         for disk in disks {
             let mut cells = Vec::new();
             for (column, kib) in LIMITS.iter().enumerate() {
-                cells.push(disk.cell(1, column, self.factor(&disk.preset, kib * KIB)?));
+                cells.push(cell(
+                    disk.table_iv,
+                    column,
+                    self.factor(&disk.preset, kib * KIB)?,
+                ));
             }
             table.row(disk.name, cells);
         }
@@ -255,7 +261,7 @@ impl Used {
         ))
     }
 
-    /// What little memory costs on a disk: section II.C.
+    /// Returns what little memory costs on a disk: section II.C.
     fn memory(&self, disk: &Disk, limit: u64) -> Result<Table> {
         let mut table = Table::new(
             "Section II.C: DAFTM with less memory than it would take",

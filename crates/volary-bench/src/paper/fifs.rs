@@ -138,7 +138,7 @@ impl Found {
         all
     }
 
-    /// The table of the host, and that of the guest if there was one.
+    /// Returns the table of the host, and that of the guest if there was one.
     fn measured(&self) -> Vec<Table> {
         let Figure { name, title, .. } = self.figure;
         let mut host = self.table(

@@ -17,7 +17,7 @@ pub(super) fn chosen<'a>(tables: &[&'a str], which: Option<&str>) -> Vec<&'a str
 /// # Errors
 /// If the disk has fewer than `bytes`.
 pub(super) fn holds(disk: &Preset, bytes: u64) -> Result<()> {
-    let (name, capacity) = (disk.name, disk.capacity);
+    let (name, capacity) = (disk.name, disk.capacity());
     ensure!(
         capacity >= bytes,
         "the disk {name} has {capacity} bytes, and the paper's volumes take {bytes}"

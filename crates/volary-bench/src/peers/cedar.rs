@@ -81,7 +81,7 @@ enum Side {
 }
 
 impl Side {
-    /// What this rival needs and is not here, in words.
+    /// Returns what this rival needs and is not here, in words.
     fn lacks(self) -> Option<String> {
         let programs: &[&str] = match self {
             Self::Volary => &[],
@@ -113,7 +113,7 @@ struct Place {
 }
 
 impl Place {
-    /// A new, empty image.
+    /// Returns a new, empty image.
     fn fresh(&self, side: Side) -> Result<PathBuf> {
         let image = self.folder.path("fresh.img");
         match side {
@@ -199,7 +199,7 @@ impl Place {
         Ok(rows)
     }
 
-    /// The image of a volume that was cut off at work.
+    /// Returns the image of a volume that was cut off at work.
     fn crashed(&self, side: Side) -> PathBuf {
         self.folder.path(&format!("{side:?}.crashed"))
     }

@@ -150,7 +150,7 @@ impl Place {
         })
     }
 
-    /// The same tree on ext4.
+    /// Returns the same tree on ext4.
     fn e2fsck(&self) -> Run<'_> {
         let image = self.ext4();
         Box::new(move || {

@@ -24,7 +24,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// What part of the rival's memory volary took; 0 if that is not known.
+    /// Returns what part of the rival's memory volary took; 0 if that is not known.
     pub fn memory(&self) -> f64 {
         match self.theirs.peak {
             0 => 0.0,
@@ -32,7 +32,7 @@ impl Row {
         }
     }
 
-    /// Whether the aims are reached.
+    /// Returns whether the aims are reached.
     pub fn holds(&self) -> bool {
         self.ratio >= self.aim && self.memory_aim.is_none_or(|most| self.memory() <= most)
     }
@@ -52,7 +52,7 @@ pub struct Bound {
 }
 
 impl Bound {
-    /// Whether the bounds are kept.
+    /// Returns whether the bounds are kept.
     pub fn holds(&self) -> bool {
         self.ours.median <= self.seconds_max && self.ours.peak <= self.peak_max
     }
@@ -81,7 +81,7 @@ pub struct PerFile {
 }
 
 impl PerFile {
-    /// Whether the bound is kept.
+    /// Returns whether the bound is kept.
     pub fn holds(&self) -> bool {
         self.micros_max.is_none_or(|most| self.micros <= most)
     }
@@ -108,7 +108,7 @@ impl Finding {
         Self::Missing(Missing { rival, why })
     }
 
-    /// Whether it is as it should be.
+    /// Returns whether it is as it should be.
     pub fn holds(&self) -> bool {
         match self {
             Self::Row(row) => row.holds(),

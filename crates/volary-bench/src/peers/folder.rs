@@ -66,14 +66,14 @@ impl Folder {
         Ok(folder)
     }
 
-    /// The directory of a tree, alone in one of its own.
+    /// Returns the directory of a tree, alone in one of its own.
     fn tree(&self, name: &str) -> Result<PathBuf> {
         let alone = self.alone(name);
         fs::create_dir(&alone)?;
         Ok(alone.join(name))
     }
 
-    /// The directory that holds a tree and nothing else.
+    /// Returns the directory that holds a tree and nothing else.
     pub(super) fn alone(&self, tree: &str) -> PathBuf {
         self.path(&format!("alone-{tree}"))
     }
@@ -82,7 +82,7 @@ impl Folder {
         self.dir.path().join(name)
     }
 
-    /// The image that holds a tree.
+    /// Returns the image that holds a tree.
     pub(super) fn image(&self, tree: &str) -> PathBuf {
         self.path(&format!("{tree}.img"))
     }

@@ -43,7 +43,7 @@ pub(crate) struct Task<'a> {
 }
 
 impl<'a> Task<'a> {
-    /// One without an aim for memory.
+    /// Returns a task without an aim for memory.
     pub(crate) fn new(
         name: &'static str,
         rival: &'static str,

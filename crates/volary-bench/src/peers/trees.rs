@@ -50,7 +50,7 @@ pub(crate) fn count(dir: &Path) -> Result<(u64, u64)> {
     Ok((files, bytes))
 }
 
-/// The bytes of file number `seed`: neither all zeros nor compressible to nothing.
+/// Returns the bytes of file number `seed`: neither all zeros nor compressible to nothing.
 pub(crate) fn content(seed: usize, len: usize) -> Vec<u8> {
     let mut x = (seed as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut bytes = Vec::with_capacity(len + 8);

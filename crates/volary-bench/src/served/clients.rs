@@ -76,7 +76,7 @@ impl Clients {
         Ok(Client(command))
     }
 
-    /// The program that makes system calls: to run it elsewhere.
+    /// Returns the program that makes system calls: to run it elsewhere.
     ///
     /// # Errors
     /// [`Lacks`].
@@ -108,7 +108,7 @@ impl Phases {
         Ok(Summary::of(all))
     }
 
-    /// The median of a phase, in seconds, if the client timed it.
+    /// Returns the median of a phase, in seconds, if the client timed it.
     pub(crate) fn median(&self, phase: &str) -> Option<f64> {
         self.of(phase).ok().map(|all| all.median)
     }
@@ -165,7 +165,7 @@ pub(crate) fn compile(name: &str, program: &Path, libraries: &[&str]) -> Result<
     Ok(program.to_owned())
 }
 
-/// What the compiler is to be told of libraries.
+/// Returns what the compiler is to be told of libraries.
 fn flags(libraries: &[&str]) -> Result<String> {
     if libraries.is_empty() {
         return Ok(String::new());

@@ -111,7 +111,7 @@ impl Guest {
     }
 }
 
-/// The last lines.
+/// Returns the last lines.
 fn tail(text: &str) -> String {
     let lines: Vec<&str> = text.lines().filter(|line| !line.is_empty()).collect();
     let from = lines.len().saturating_sub(5);
@@ -154,7 +154,7 @@ pub(crate) const MOUNTED: &str = "/tmp/mounted";
 mod tests {
     use super::*;
 
-    /// A vmrun that runs this in its place. A shell writes it: the kernel starts no program that is open for writing,
+    /// Returns a vmrun that runs this in its place. A shell writes it: the kernel starts no program that is open for writing,
     /// as it might be here in a child that another test has just started.
     fn guest(dir: &Path, script: &str) -> Guest {
         let vmrun = dir.join("tools/vmrun/vmrun");

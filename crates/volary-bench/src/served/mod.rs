@@ -74,7 +74,7 @@ impl Place {
         self.dir.path().join(name)
     }
 
-    /// A new directory to serve.
+    /// Returns a new directory to serve.
     ///
     /// # Errors
     /// What the host says.
@@ -109,7 +109,7 @@ fn enter_network() -> Result<()> {
     Ok(())
 }
 
-/// A command that is asked to end when this program does, however that comes about.
+/// Returns a command that is asked to end when this program does, however that comes about.
 fn bound(command: &Command) -> Result<Command> {
     needs::program(command)?;
     let mut bound = Command::new("setpriv");

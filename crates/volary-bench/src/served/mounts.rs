@@ -76,7 +76,7 @@ impl Drop for Mounted {
     }
 }
 
-/// The command that unmounts a FUSE mount.
+/// Returns the command that unmounts a FUSE mount.
 fn unmount(dir: &Path) -> Command {
     let mut command = Command::new("fusermount3");
     command.arg("-u").arg(dir);
@@ -129,7 +129,7 @@ impl Looped {
         Ok(looped)
     }
 
-    /// Where it is mounted.
+    /// Returns where it is mounted.
     pub(crate) fn dir(&self) -> Option<&Path> {
         self.dir.as_deref()
     }
@@ -162,7 +162,7 @@ impl Drop for Looped {
     }
 }
 
-/// Whether another file system begins at `dir`.
+/// Returns whether another file system begins at `dir`.
 fn is_mount(dir: &Path) -> Result<bool> {
     use std::os::unix::fs::MetadataExt;
     let above = dir.parent().unwrap_or(dir);

@@ -78,7 +78,7 @@ pub(crate) struct Volume {
 }
 
 impl Volume {
-    /// A directory of the host that is made in `dir`, and named as the share is.
+    /// Returns a directory of the host that is made in `dir`, and named as the share is.
     ///
     /// # Errors
     /// What the host says.
@@ -93,7 +93,7 @@ impl Volume {
         })
     }
 
-    /// What is served by NFS at a port; what its server prints goes beside `dir`.
+    /// Returns what is served by NFS at a port; what its server prints goes beside `dir`.
     pub(crate) fn nfs(dir: &Path, port: u16, options: &str) -> Self {
         Self {
             name: format!("nfs://127.0.0.1/{NAME}"),

@@ -30,7 +30,7 @@ pub(crate) fn samba(state: &Path, dir: &Path, clients: &Clients, signs: bool) ->
     Ok((Box::new(servers), client))
 }
 
-/// A configuration with all its state in one folder, and one user.
+/// Returns a configuration with all its state in one folder, and one user.
 fn samba_config(state: &Path, dir: &Path, signs: bool) -> Result<PathBuf> {
     use std::os::unix::fs::PermissionsExt;
     let parts = ["private", "state", "cache", "lock", "pid", "ncalrpc"];
@@ -74,7 +74,7 @@ fn samba_config(state: &Path, dir: &Path, signs: bool) -> Result<PathBuf> {
     Ok(config)
 }
 
-/// How Samba spells the parameter.
+/// Returns how Samba spells the parameter.
 fn directory(part: &str) -> &'static str {
     if part == "private" {
         "dir"

@@ -249,7 +249,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Whether the next stretch can join it.
+    /// Returns whether the next stretch can join it.
     fn takes(&self, offset: u64, len: usize, most: usize) -> bool {
         self.offset + self.len as u64 == offset && self.len + len <= most && self.len > 0
     }

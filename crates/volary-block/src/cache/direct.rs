@@ -95,7 +95,7 @@ impl Cache {
         }
     }
 
-    /// A page in the range that is on its way to the device.
+    /// Returns a page in the range that is on its way to the device.
     fn page_in_flight(&self, offset: u64, len: usize) -> Option<u64> {
         let mut found = None;
         self.present_in(offset, len, |page| {

@@ -136,7 +136,7 @@ struct Part {
 }
 
 impl Cache {
-    /// An empty cache over `dev`. What is dirty when it is dropped is lost, as
+    /// Returns an empty cache over `dev`. What is dirty when it is dropped is lost, as
     /// in a power cut.
     pub fn new(dev: Arc<dyn BlockDevice>, options: CacheOptions) -> Self {
         let geometry = dev.geometry();
@@ -163,7 +163,7 @@ impl Cache {
         }
     }
 
-    /// The device below.
+    /// Returns the device below.
     pub fn device(&self) -> &Arc<dyn BlockDevice> {
         &self.dev
     }
@@ -204,7 +204,7 @@ impl Cache {
         self.held() + (self.totals.data.load(Ordering::Relaxed) * SECTOR) as u64
     }
 
-    /// Bytes of pages that it holds now.
+    /// Returns bytes of pages that it holds now.
     pub fn used(&self) -> u64 {
         (self.totals.pages.load(Ordering::Relaxed) * PAGE) as u64
     }

@@ -14,7 +14,7 @@ pub(super) const ALL: Sectors = Sectors::MAX;
 
 const _: () = assert!(PAGE / SECTOR == Sectors::BITS as usize);
 
-/// The sectors that the range of a page touches.
+/// Returns the sectors that the range of a page touches.
 pub(super) fn touched(at: usize, len: usize) -> Sectors {
     match len {
         0 => 0,
@@ -22,7 +22,7 @@ pub(super) fn touched(at: usize, len: usize) -> Sectors {
     }
 }
 
-/// The sectors that lie whole in the range of a page.
+/// Returns the sectors that lie whole in the range of a page.
 pub(super) fn covered(at: usize, len: usize) -> Sectors {
     between(at.div_ceil(SECTOR), (at + len) / SECTOR)
 }
@@ -34,7 +34,7 @@ fn between(first: usize, end: usize) -> Sectors {
     }
 }
 
-/// The stretches of neighbouring sectors in a set: byte offset in the page
+/// Returns the stretches of neighbouring sectors in a set: byte offset in the page
 /// and length.
 pub(super) fn stretches(mut set: Sectors) -> impl Iterator<Item = (usize, usize)> {
     let mut at = 0;
@@ -80,7 +80,7 @@ pub(super) struct Page {
 }
 
 impl Page {
-    /// A page without a valid sector, on bytes that are not its own.
+    /// Returns a page without a valid sector, on bytes that are not its own.
     pub(super) fn new(blank: &Arc<[u8]>) -> Self {
         Self {
             data: Arc::clone(blank),
@@ -104,7 +104,7 @@ impl Page {
         self.valid == 0 && !self.is_busy()
     }
 
-    /// Whether it must stay where it is, apart from being dirty.
+    /// Returns whether it must stay where it is, apart from being dirty.
     pub(super) fn is_busy(&self) -> bool {
         self.loading || self.in_flight != 0
     }
@@ -125,7 +125,7 @@ impl Page {
         }
     }
 
-    /// The bytes, to change.
+    /// Returns the bytes, to change.
     pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
         Arc::make_mut(&mut self.data)
     }

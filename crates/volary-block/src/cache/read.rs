@@ -109,7 +109,7 @@ impl Cache {
         }
     }
 
-    /// The page of a range within one page, and where in it.
+    /// Returns the page of a range within one page, and where in it.
     pub(super) fn place(&self, offset: u64, len: usize) -> Result<(u64, usize)> {
         check_range(offset, len, self.size)?;
         let at = (offset % PAGE as u64) as usize;
@@ -143,7 +143,7 @@ impl Cache {
         done
     }
 
-    /// How many of the bytes, up to the longest request, are in no page.
+    /// Returns how many of the bytes, up to the longest request, are in no page.
     fn absent(&self, offset: u64, len: usize) -> usize {
         let len = len.min(self.io_size());
         match self.next_present(offset, len) {
@@ -152,7 +152,7 @@ impl Cache {
         }
     }
 
-    /// The first page in the table that the range touches.
+    /// Returns the first page in the table that the range touches.
     pub(super) fn next_present(&self, offset: u64, len: usize) -> Option<u64> {
         let end = (offset + len as u64).div_ceil(PAGE as u64);
         let mut page = if len == 0 { end } else { offset / PAGE as u64 };

@@ -57,7 +57,7 @@ impl Group {
         (self.present & (bit - 1)).count_ones() as usize
     }
 
-    /// The page at this place of the group.
+    /// Returns the page at this place of the group.
     pub(super) fn get(&self, at: u64) -> Option<&Page> {
         let bit = 1 << at;
         (self.present & bit != 0).then(|| &self.pages[self.rank(bit)])
@@ -68,13 +68,13 @@ impl Group {
         self.used |= self.present & (1 << at);
     }
 
-    /// The first place from this one on at which there is a page.
+    /// Returns the first place from this one on at which there is a page.
     pub(super) fn next_present(&self, at: u64) -> Option<u64> {
         let ahead = self.present >> at;
         (ahead != 0).then(|| at + u64::from(ahead.trailing_zeros()))
     }
 
-    /// The places of its dirty pages.
+    /// Returns the places of its dirty pages.
     pub(super) fn dirty_places(&self) -> impl Iterator<Item = u64> + use<> {
         let mut set = self.dirty;
         std::iter::from_fn(move || {
@@ -229,7 +229,7 @@ impl Shard {
         (out, out < want)
     }
 
-    /// The groups that have dirty pages.
+    /// Returns the groups that have dirty pages.
     pub(super) fn dirty_groups(&mut self) -> Vec<u64> {
         self.dirty.sort_unstable();
         self.dirty.dedup();
@@ -243,7 +243,7 @@ impl Shard {
         self.dirty.clone()
     }
 
-    /// The numbers of its groups.
+    /// Returns the numbers of its groups.
     pub(super) fn numbers(&self) -> &[u64] {
         &self.ring
     }

@@ -22,7 +22,7 @@ pub(super) struct Streams {
 }
 
 impl Streams {
-    /// How many pages to read for a miss of `wanted` pages at `page`: just
+    /// Returns how many pages to read for a miss of `wanted` pages at `page`: just
     /// those at first, and twice as many as the last time, up to `most`, when
     /// the miss is where an earlier read ended.
     pub(super) fn window(&mut self, page: u64, wanted: u64, most: u64) -> u64 {

@@ -114,7 +114,7 @@ impl Cache {
         check_range(offset, len, self.size).map(drop)
     }
 
-    /// The sectors of a page that lie whole in the range. The last sector of
+    /// Returns the sectors of a page that lie whole in the range. The last sector of
     /// the device counts as whole if it is in the range up to the device's end.
     pub(super) fn covered(&self, page: u64, at: usize, len: usize) -> Sectors {
         let end = at + len;
@@ -162,7 +162,7 @@ impl Cache {
     }
 }
 
-/// A flush failed, for good: see the [module](super).
+/// Returns a flush failed, for good: see the [module](super).
 pub(super) fn flush_failed(cause: &str) -> Error {
     Error::io(
         "flush",

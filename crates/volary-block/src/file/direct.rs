@@ -60,7 +60,7 @@ impl Bounce {
 }
 
 impl Direct {
-    /// The file of `file`, anew and past the page cache, if the host can.
+    /// Returns the file of `file`, anew and past the page cache, if the host can.
     pub(super) fn new(file: &File, size: u64, read_only: bool) -> Option<Self> {
         let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(file));
         let opened = std::fs::OpenOptions::new()
@@ -187,7 +187,7 @@ impl Direct {
         (first, (end - first) as usize)
     }
 
-    /// How much of a range lies before the end of the last whole block.
+    /// Returns how much of a range lies before the end of the last whole block.
     fn before_end(&self, offset: u64, len: usize) -> usize {
         usize::try_from(self.end.saturating_sub(offset))
             .unwrap_or(len)

@@ -61,7 +61,7 @@ fn held_by(holder: Option<u32>) -> String {
     format!("in use by {who}; wait for it, or unmount it")
 }
 
-/// The process that holds a lock on `file`, where the host says which.
+/// Returns the process that holds a lock on `file`, where the host says which.
 fn holder(file: &File) -> Option<u32> {
     let stat = fstat(file).ok()?;
     let table = std::fs::read_to_string("/proc/locks").ok()?;
@@ -69,7 +69,7 @@ fn holder(file: &File) -> Option<u32> {
     holder_in(&table, &format!("{major:02x}:{minor:02x}:{}", stat.st_ino))
 }
 
-/// The same, by the text of `/proc/locks`: `1: FLOCK ADVISORY WRITE 4711 08:01:123 0 EOF`;
+/// Returns the same, by the text of `/proc/locks`: `1: FLOCK ADVISORY WRITE 4711 08:01:123 0 EOF`;
 /// those that wait have a `->` after the number.
 fn holder_in(table: &str, file: &str) -> Option<u32> {
     table.lines().find_map(|line| {

@@ -118,7 +118,7 @@ impl FileDevice {
         })
     }
 
-    /// Whether it is read and written past the host's page cache.
+    /// Returns whether it is read and written past the host's page cache.
     pub fn is_direct(&self) -> bool {
         self.direct.is_some()
     }
@@ -141,7 +141,7 @@ impl FileDevice {
         Ok(rustix::fs::fallocate(&self.file, how, offset, len))
     }
 
-    /// Whether what is written stays.
+    /// Returns whether what is written stays.
     fn check_there(&self) -> std::io::Result<()> {
         let now = self.file.metadata()?;
         if self.is_named && now.nlink() == 0 {
@@ -195,7 +195,7 @@ pub(crate) fn not_made(e: &std::io::Error) -> Error {
     Error::note(kind, words)
 }
 
-/// What the host said, as an error of the device.
+/// Returns what the host said, as an error of the device.
 pub(crate) fn io_error(doing: &'static str, offset: u64, len: usize, e: &std::io::Error) -> Error {
     match Errno::from_io_error(e) {
         Some(Errno::NOSPC | Errno::DQUOT) => Error::host_full(doing, offset, len as u64),

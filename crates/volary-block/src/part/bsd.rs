@@ -28,7 +28,7 @@ pub(super) enum Origin {
     AsPartitionC,
 }
 
-/// How a disklabel in a partition of this type counts, if it can hold one: the
+/// Returns how a disklabel in a partition of this type counts, if it can hold one: the
 /// MBR types of FreeBSD, OpenBSD and NetBSD, and FreeBSD's GPT type.
 pub(super) fn origin(kind: &str) -> Option<Origin> {
     match kind {
@@ -71,13 +71,13 @@ impl Label<'_> {
         })
     }
 
-    /// The exclusive or of all 16-bit words, which is 0.
+    /// Returns the exclusive or of all 16-bit words, which is 0.
     fn sum(&self, len: usize) -> Option<u16> {
         (0..len / 2).try_fold(0, |sum, i| Some(sum ^ self.u16(2 * i)?))
     }
 }
 
-/// The partitions that a label in this place names, or none if there is no
+/// Returns the partitions that a label in this place names, or none if there is no
 /// label.
 ///
 /// # Errors

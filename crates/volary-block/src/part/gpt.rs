@@ -26,7 +26,7 @@ struct Header {
     entries_crc: u32,
 }
 
-/// The partitions, or `None` if there is no such table.
+/// Returns the partitions, or `None` if there is no such table.
 ///
 /// # Errors
 /// `Corrupt` if there are headers, but none that is right; `Io`.

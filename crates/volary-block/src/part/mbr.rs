@@ -33,7 +33,7 @@ impl Entry {
     }
 }
 
-/// The partitions, or none if there is no such table. The boot sector of a
+/// Returns the partitions, or none if there is no such table. The boot sector of a
 /// FAT volume has the signature as well: what has an impossible entry is
 /// taken for one.
 pub(super) fn read(dev: &dyn BlockDevice) -> Result<Vec<Partition>> {

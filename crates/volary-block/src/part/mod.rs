@@ -16,7 +16,7 @@ pub use partition::{Partition, Scheme};
 
 use volary_core::{BlockDevice, Error, Kind, Result, escape};
 
-/// The partitions of `dev`, in the order of the table; those of a disklabel
+/// Returns the partitions of `dev`, in the order of the table; those of a disklabel
 /// inside a partition follow that partition.
 ///
 /// # Errors
@@ -50,7 +50,7 @@ pub fn partitions(dev: &dyn BlockDevice) -> Result<Vec<Partition>> {
     Ok(all)
 }
 
-/// The partition of `dev` called `id`.
+/// Returns the partition of `dev` called `id`.
 ///
 /// # Errors
 /// `NotFound`, naming those that there are; those of [`partitions`].

@@ -35,7 +35,7 @@ pub struct Partition {
 }
 
 impl Partition {
-    /// The partition as a device.
+    /// Returns the partition as a device.
     ///
     /// # Errors
     /// `Invalid` if it is not on `dev`.
@@ -52,12 +52,12 @@ pub(super) fn read_up_to(dev: &dyn BlockDevice, offset: u64, len: usize) -> Resu
     Ok(bytes)
 }
 
-/// The `N` bytes at `at`, if they are there.
+/// Returns the `N` bytes at `at`, if they are there.
 pub(super) fn array<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
     bytes.get(at..)?.first_chunk().copied()
 }
 
-/// Where a run of sectors lies in bytes, if it is not empty and on the device.
+/// Returns where a run of sectors lies in bytes, if it is not empty and on the device.
 pub(super) fn stretch(first: u64, count: u64, sector: u64, size: u64) -> Option<(u64, u64)> {
     let offset = first.checked_mul(sector)?;
     let len = count.checked_mul(sector)?;

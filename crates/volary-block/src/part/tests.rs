@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 const SECTOR: usize = 512;
 
-/// An image with an MBR of these (type, first, count).
+/// Returns an image with an MBR of these (type, first, count).
 fn with_mbr(sectors: usize, entries: &[(u8, u32, u32)]) -> Vec<u8> {
     let mut image = vec![0; sectors * SECTOR];
     put_mbr(&mut image[..SECTOR], entries);
@@ -181,7 +181,7 @@ fn a_label_with_a_wrong_sum_is_corrupt() {
     assert_eq!(e.as_corrupt().unwrap().what, "d_checksum");
 }
 
-/// An image with a GPT of two partitions, made by another's code.
+/// Returns an image with a GPT of two partitions, made by another's code.
 fn with_gpt(sector: ::gpt::disk::LogicalBlockSize) -> Vec<u8> {
     let len = 4 << 20;
     let sectors = (len / u64::from(u32::try_from(sector.as_u64()).unwrap())) as u32;

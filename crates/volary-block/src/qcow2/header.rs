@@ -64,7 +64,7 @@ struct Header<'a> {
     file_len: u64,
 }
 
-/// How many bytes an image holds; `None` if this is no header of one.
+/// Returns how many bytes an image holds; `None` if this is no header of one.
 pub(super) fn size(bytes: &[u8]) -> Option<u64> {
     let is_one = field(bytes, 0) == Some(MAGIC);
     field(bytes, 24).map(u64::from_be_bytes).filter(|_| is_one)

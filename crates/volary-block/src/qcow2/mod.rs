@@ -77,7 +77,7 @@ impl Qcow2 {
         })
     }
 
-    /// How many bytes the image in a file holds; `None` if it is no qcow2 one.
+    /// Returns how many bytes the image in a file holds; `None` if it is no qcow2 one.
     ///
     /// # Errors
     /// `Io`.
@@ -164,7 +164,7 @@ thread_local! {
     static CATCHES: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether a panic of this thread is caught, and told of as an error: a panic hook need not tell of
+/// Returns whether a panic of this thread is caught, and told of as an error: a panic hook need not tell of
 /// it as well.
 pub fn catches_panic() -> bool {
     CATCHES.try_with(Cell::get).unwrap_or(false)

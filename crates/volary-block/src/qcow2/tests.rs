@@ -25,7 +25,7 @@ fn text(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
-/// A new image by QEMU.
+/// Returns a new image by QEMU.
 fn image(options: &str, size: &str) -> Option<(TempDir, PathBuf)> {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.qcow2");

@@ -71,7 +71,7 @@ struct Run {
     loose: bool,
 }
 
-/// The sectors that a range touches: none, if it is empty.
+/// Returns the sectors that a range touches: none, if it is empty.
 fn sectors(at: usize, len: usize) -> std::ops::Range<usize> {
     let first = at / SECTOR;
     first..if len == 0 {
@@ -81,7 +81,7 @@ fn sectors(at: usize, len: usize) -> std::ops::Range<usize> {
     }
 }
 
-/// The sectors that lie whole in a range.
+/// Returns the sectors that lie whole in a range.
 fn whole(at: usize, len: usize) -> std::ops::Range<usize> {
     let end = at + len;
     let end = if end == SIZE {
@@ -119,7 +119,7 @@ impl Run {
         }
     }
 
-    /// Bytes that differ from those before.
+    /// Returns bytes that differ from those before.
     fn data(&mut self, len: usize) -> Vec<u8> {
         self.fill = self.fill.wrapping_add(41);
         (0..len)

@@ -9,7 +9,7 @@ use volary_core::{BlockDevice, Geometry, Kind, Read, Result};
 const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;
 
-/// A cache with requests of 64 KiB over a device of 16 MiB with content.
+/// Returns a cache with requests of 64 KiB over a device of 16 MiB with content.
 fn cache(memory: u64) -> (Arc<Recorder>, Cache) {
     let bytes: Vec<u8> = (0..16 * MIB).map(|i| (i / 7) as u8).collect();
     over(Arc::new(MemDevice::from_vec(bytes)), memory)
@@ -24,7 +24,7 @@ fn over(dev: Arc<dyn BlockDevice>, memory: u64) -> (Arc<Recorder>, Cache) {
     (recorder.clone(), Cache::new(recorder, options))
 }
 
-/// The lengths of the requests, in KiB: reads positive, writes negative.
+/// Returns the lengths of the requests, in KiB: reads positive, writes negative.
 fn sizes(requests: &[Request]) -> Vec<i64> {
     let size = |r: &Request| match r {
         Request::Read { len, .. } => (len / KIB) as i64,

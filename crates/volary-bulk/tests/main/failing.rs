@@ -10,7 +10,7 @@ use volary_core::{Fs, Kind, Name};
 use volary_testkit::turns::runs;
 use volary_testkit::volumes::{as_root, attach_read_only};
 
-/// A volume, and where the first fragment of `/dir/turn3` is.
+/// Returns a volume, and where the first fragment of `/dir/turn3` is.
 fn with_a_place() -> (Laid, u64) {
     let laid = laid(SHAPES[1], TURNS, false);
     let fs = laid.attach();

@@ -73,7 +73,7 @@ impl BlockDevice for Noting {
     }
 }
 
-/// How often a walk makes the device go elsewhere than on.
+/// Returns how often a walk makes the device go elsewhere than on.
 fn jumps(laid: &Laid, method: Method) -> usize {
     let noting = Arc::new(Noting {
         below: laid.device.clone(),

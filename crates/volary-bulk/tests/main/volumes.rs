@@ -32,7 +32,7 @@ pub(crate) struct Laid {
 }
 
 impl Laid {
-    /// What an ordinary walk finds.
+    /// Returns what an ordinary walk finds.
     pub(crate) fn content(&self) -> Content {
         let fs = self.attach();
         as_root(|cx| Content::read(&fs, cx)).expect("an ordinary walk")
@@ -109,7 +109,7 @@ fn fill(fs: &Fs, cx: &Ctx<'_>, turns: Turns) {
     }
 }
 
-/// A volume with so many small files besides.
+/// Returns a volume with so many small files besides.
 pub(crate) fn crowded(shape: Shape, turns: Turns, small: u64) -> Laid {
     let laid = laid(shape, turns, false);
     let fs = attach(shape.format(), laid.device.clone(), shape.attach).expect("attach");
@@ -122,7 +122,7 @@ pub(crate) fn crowded(shape: Shape, turns: Turns, small: u64) -> Laid {
     laid
 }
 
-/// A volume of this shape, aged first if `is_aged`.
+/// Returns a volume of this shape, aged first if `is_aged`.
 pub(crate) fn laid(shape: Shape, turns: Turns, is_aged: bool) -> Laid {
     let device = shape.device();
     let fs = attach(shape.format(), device.clone(), shape.attach).expect("attach");
@@ -205,7 +205,7 @@ pub(crate) fn made_by_others() -> Vec<Laid> {
     all
 }
 
-/// A volume whose directories, with empty files, were made in turns: each lies next to those of other
+/// Returns a volume whose directories, with empty files, were made in turns: each lies next to those of other
 /// parents. So many are in the root, and so many in each of these.
 pub(crate) fn woven_directories(shape: Shape, (tops, below): (u64, u64)) -> Laid {
     let device = shape.device();
@@ -235,7 +235,7 @@ pub(crate) fn woven_directories(shape: Shape, (tops, below): (u64, u64)) -> Laid
     }
 }
 
-/// An ISO 9660 volume of many directories in many directories; none where `genisoimage` is missing.
+/// Returns an ISO 9660 volume of many directories in many directories; none where `genisoimage` is missing.
 pub(crate) fn iso_of_directories() -> Option<Laid> {
     if !oracle::have(&[GENISOIMAGE]) {
         return None;
@@ -404,7 +404,7 @@ fn check_holes(file: &File<'_>, bytes: &[u8]) {
     assert!(bytes[at..].iter().all(|b| *b == 0), "no zeros from {at} on");
 }
 
-/// A run over sources, with a whole look at what it delivers.
+/// Returns a run over sources, with a whole look at what it delivers.
 pub(crate) fn run(options: Options, sources: &[Source], sessions: &[&Session]) -> Got {
     let gather = Gather {
         sessions: sessions.to_vec(),
@@ -422,7 +422,7 @@ pub(crate) fn run(options: Options, sources: &[Source], sessions: &[&Session]) -
     got
 }
 
-/// A run over one volume.
+/// Returns a run over one volume.
 pub(crate) fn run_one(options: Options, laid: &Laid) -> Got {
     let fs = laid.attach();
     let for_links = session(fs);

@@ -152,7 +152,7 @@ impl Folder {
             .map_err(|_| self.fail(name, Errno::INVAL))
     }
 
-    /// The same, with the host's error.
+    /// Returns the same, with the host's error.
     fn open(&self, name: &[u8], meta: &Meta) -> Result<Option<Opened>, Errno> {
         let (dir, dir_is_new) = (&self.fd, self.is_new);
         let base = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NOCTTY;
@@ -358,7 +358,7 @@ fn times(meta: &Meta) -> Timestamps {
 }
 
 impl Folder {
-    /// The same as [`finish`](Self::finish) for what must not be opened.
+    /// Returns the same as [`finish`](Self::finish) for what must not be opened.
     pub(super) fn finish_unopened(
         &self,
         name: &[u8],

@@ -47,7 +47,7 @@ impl fmt::Debug for HostRange {
 }
 
 impl HostRange {
-    /// Bytes.
+    /// Returns bytes.
     pub(super) const fn len(&self) -> u64 {
         self.len
     }

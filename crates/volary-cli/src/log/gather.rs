@@ -119,7 +119,7 @@ fn network(about: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::log::target::now;
+    use crate::clock::instant;
     use tracing::Level;
 
     fn entry(address: &str) -> Entry {
@@ -133,7 +133,7 @@ mod tests {
     }
 
     fn begin() -> (Gather, Instant) {
-        (Gather::default(), now())
+        (Gather::default(), instant())
     }
 
     #[test]

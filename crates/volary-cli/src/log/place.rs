@@ -36,7 +36,7 @@ impl Place {
         }
     }
 
-    /// The system's log.
+    /// Returns the system's log.
     ///
     /// # Errors
     /// Those of connecting to it.

@@ -24,7 +24,7 @@ struct Level {
 }
 
 impl<'a> Descent<'a> {
-    /// A walk that stands at `at`.
+    /// Returns a walk that stands at `at`.
     pub(crate) fn new(session: &'a Session, at: &At) -> Self {
         Self {
             session,
@@ -35,12 +35,12 @@ impl<'a> Descent<'a> {
         }
     }
 
-    /// Where it stands.
+    /// Returns where it stands.
     pub(crate) fn at(&self) -> &At {
         &self.at
     }
 
-    /// How many directories lead to where it stands.
+    /// Returns how many directories lead to where it stands.
     pub(crate) fn depth(&self) -> usize {
         self.levels.len()
     }

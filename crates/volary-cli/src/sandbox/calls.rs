@@ -262,7 +262,7 @@ impl Later {
         Ok(rules)
     }
 
-    /// The sockets that are refused: of other families; no streams, unless names are looked up;
+    /// Returns the sockets that are refused: of other families; no streams, unless names are looked up;
     /// other questions to the kernel than whose a socket is.
     fn sockets(&self) -> Fallible<Vec<Vec<SeccompCondition>>> {
         let family = |op, family: i32| condition(0, op, u64::from(family.cast_unsigned()));

@@ -26,7 +26,7 @@ pub(super) fn restrict(needs: &Needs) -> Result<(), String> {
     }
 }
 
-/// Whether this kernel refuses files, and ports of TCP. What is newer has no part in the tests.
+/// Returns whether this kernel refuses files, and ports of TCP. What is newer has no part in the tests.
 #[cfg(test)]
 pub(super) fn is_there() -> bool {
     let ruleset = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);

@@ -54,7 +54,7 @@ const RESOLVER: [&str; 13] = [
 ];
 
 impl Needs {
-    /// What every command needs.
+    /// Returns what every command needs.
     pub(crate) fn new() -> Self {
         let mut needs = Self::default();
         for path in FACTS {

@@ -58,22 +58,22 @@ impl RunAs {
         })))
     }
 
-    /// Whether it is another user than the process has now.
+    /// Returns whether it is another user than the process has now.
     pub(crate) fn is_another(&self) -> bool {
         self.0.is_some()
     }
 
-    /// Its name, if it is to be another.
+    /// Returns its name, if it is to be another.
     pub(crate) fn name(&self) -> Option<&str> {
         self.0.as_ref().map(|other| other.name.as_str())
     }
 
-    /// The directory of its own, if it is to be another.
+    /// Returns the directory of its own, if it is to be another.
     pub(crate) fn home(&self) -> Option<&Path> {
         self.0.as_ref().map(|other| other.home.as_path())
     }
 
-    /// Its ids.
+    /// Returns its ids.
     pub(crate) fn cred(&self) -> Cred {
         match &self.0 {
             Some(other) => Cred::new(other.uid.as_raw(), other.gid.as_raw()),

@@ -22,7 +22,7 @@ use volary::Source;
 const DIR: &str = "VOLARY_TEST_PROBE_DIR";
 const KIND: &str = "VOLARY_TEST_PROBE_KIND";
 
-/// Whether it was done, or refused for want of rights; anything else is no answer.
+/// Returns whether it was done, or refused for want of rights; anything else is no answer.
 fn is_done<T>(what: &str, done: std::io::Result<T>) -> bool {
     match done {
         Ok(_) => true,
@@ -34,7 +34,7 @@ fn is_done<T>(what: &str, done: std::io::Result<T>) -> bool {
 /// What can be done, each by a name.
 type Found = BTreeMap<&'static str, bool>;
 
-/// What can be done here; without anything given up, all of it.
+/// Returns what can be done here; without anything given up, all of it.
 fn probe(dir: &Path) -> Found {
     let mut found = Found::new();
     probe_files(dir, &mut |what, done| {
@@ -126,7 +126,7 @@ fn probe_calls(note: Note<'_>) {
 /// The first is a server of an image alone; the others serve a directory as well.
 const IN_THREADS: [&str; 4] = ["image", "nfs", "smb", "mount"];
 
-/// What a server of one kind needs, with the files of the test.
+/// Returns what a server of one kind needs, with the files of the test.
 fn needs(kind: &str, dir: &Path) -> Needs {
     let mut needs = Needs::new();
     let image = Source::parse(dir.join("image").as_os_str().as_encoded_bytes()).unwrap();
@@ -183,7 +183,7 @@ fn inside() {
     println!("\n{}", found.join("\n"));
 }
 
-/// What is done (`+`) and refused (`-`) in a process of its own that is sandboxed for `kind`.
+/// Returns what is done (`+`) and refused (`-`) in a process of its own that is sandboxed for `kind`.
 fn probed(kind: &str) -> Vec<String> {
     let dir = tempfile::tempdir().unwrap();
     fs::create_dir_all(dir.path().join("served/sub")).unwrap();

@@ -144,17 +144,17 @@ impl std::str::FromStr for Owner {
     }
 }
 
-/// A user's number, or that of a user of the host.
+/// Returns a user's number, or that of a user of the host.
 pub(crate) fn user_id(name: &str) -> Result<u32, String> {
     id(name, "/etc/passwd").ok_or(format!("no user '{name}'; write its number"))
 }
 
-/// A group's number, or that of a group of the host.
+/// Returns a group's number, or that of a group of the host.
 pub(crate) fn group_id(name: &str) -> Result<u32, String> {
     id(name, "/etc/group").ok_or(format!("no group '{name}'; write its number"))
 }
 
-/// A number, or a name out of a file of lines `name:x:number:...`.
+/// Returns a number, or a name out of a file of lines `name:x:number:...`.
 fn id(name: &str, file: &str) -> Option<u32> {
     if let Ok(id) = name.parse() {
         return Some(id);

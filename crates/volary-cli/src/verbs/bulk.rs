@@ -232,7 +232,7 @@ impl How {
     }
 }
 
-/// What is to be read, by volume: places of one are read together.
+/// Returns what is to be read, by volume: places of one are read together.
 ///
 /// # Errors
 /// Of the command line.

@@ -76,12 +76,12 @@ pub(crate) fn make_all(session: &Session, at: &At, mode: u32) -> Done {
     Ok(())
 }
 
-/// The user, who owns what they make.
+/// Returns the user, who owns what they make.
 pub(crate) fn uid() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// The user's group.
+/// Returns the user's group.
 pub(crate) fn gid() -> u32 {
     rustix::process::getegid().as_raw()
 }
@@ -260,7 +260,7 @@ impl Ln {
         made.map_err(fail)
     }
 
-    /// The file that gets one more name.
+    /// Returns the file that gets one more name.
     fn linked(&self, session: &Session, at: &At) -> Done<NodeId> {
         let target = At::parse(&self.target)?;
         if target.source != at.source {

@@ -110,7 +110,7 @@ impl Find {
     }
 }
 
-/// Whether a name fits a pattern of `*`, `?`, `[a-z]`, `[!a-z]` and `\`. Takes
+/// Returns whether a name fits a pattern of `*`, `?`, `[a-z]`, `[!a-z]` and `\`. Takes
 /// time in the product of the lengths at most.
 fn glob(pattern: &[u8], name: &[u8]) -> bool {
     let (mut p, mut n) = (pattern, name);
@@ -138,7 +138,7 @@ fn glob(pattern: &[u8], name: &[u8]) -> bool {
     }
 }
 
-/// What is left of the pattern after it took one byte.
+/// Returns what is left of the pattern after it took one byte.
 fn one(pattern: &[u8], byte: u8) -> Option<&[u8]> {
     match pattern {
         [b'?', rest @ ..] => Some(rest),

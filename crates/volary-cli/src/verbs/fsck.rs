@@ -64,7 +64,7 @@ Examples:
   volary mkfs -t ffs2 --size 64M -o block=16k ffs.img && volary fsck -y -t ffs -b 160 ffs.img
   volary fsck -n --json disk.img";
 
-/// The examples, and the options of each format that has any.
+/// Returns the examples, and the options of each format that has any.
 fn long_help() -> String {
     format!(
         "{EXAMPLES}\n{}",
@@ -162,7 +162,7 @@ impl Fsck {
         })
     }
 
-    /// The format, by a replica too: the check finds that itself, and tells of it.
+    /// Returns the format, by a replica too: the check finds that itself, and tells of it.
     fn format(
         &self,
         source: &Source,

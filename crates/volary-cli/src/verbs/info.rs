@@ -54,7 +54,7 @@ pub(crate) fn recognised(
     Ok((source, found.device, found.format))
 }
 
-/// A failure of an operation on a device, in one line.
+/// Returns a failure of an operation on a device, in one line.
 pub(crate) fn failed(source: &Source, e: &Error) -> Fail {
     match e.kind() {
         Kind::Invalid => Fail::usage(format!("{source}: {e}")),
@@ -237,7 +237,7 @@ fn table(specs: &[OptionSpec], joint: char) -> String {
 /// Columns of a table of options.
 const LINE: usize = 80;
 
-/// A text in lines of at most `room` columns, where its words are no longer.
+/// Returns a text in lines of at most `room` columns, where its words are no longer.
 fn lines(text: &str, room: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {
@@ -252,7 +252,7 @@ fn lines(text: &str, room: usize) -> Vec<String> {
     lines
 }
 
-/// A table for each format that has any options of this kind.
+/// Returns a table for each format that has any options of this kind.
 pub(crate) fn options_help(of: impl Fn(&dyn Format) -> &'static [OptionSpec]) -> String {
     let formats = volary::formats().iter().map(|f| (f.name(), of(*f)));
     tables(formats)
@@ -264,7 +264,7 @@ fn tables<'a>(all: impl Iterator<Item = (&'a str, &'a [OptionSpec])>) -> String 
         .collect()
 }
 
-/// What can be dumped of a volume of each format.
+/// Returns what can be dumped of a volume of each format.
 fn dump_help() -> String {
     let formats = volary::formats().iter();
     let of = |f: &&dyn Format| format!("\nOf {}:\n{}", f.name(), topics_text(f.dump_topics()));
@@ -402,7 +402,7 @@ fn text(format: &dyn Format) -> String {
     )
 }
 
-/// What `-o` of commands that open a volume takes, for help.
+/// Returns what `-o` of commands that open a volume takes, for help.
 pub(crate) fn attach_help() -> String {
     let formats = volary::formats().iter();
     let of_formats = formats.map(|f| (f.name(), f.attach_options()));

@@ -266,7 +266,7 @@ impl Listing<'_> {
         Ok(())
     }
 
-    /// The size, or the numbers of a device.
+    /// Returns the size, or the numbers of a device.
     fn size(&self, attr: &Attr) -> String {
         match attr.kind {
             FileKind::CharDevice | FileKind::BlockDevice => {

@@ -102,7 +102,7 @@ const LOOKS: [Look; 7] = [
     },
 ];
 
-/// What fills a part for the most; free only if nothing else is in it.
+/// Returns what fills a part for the most; free only if nothing else is in it.
 fn look(cell: &MapCell) -> &'static Look {
     let [taken @ .., free] = &LOOKS;
     let most = taken.iter().rev().max_by_key(|look| (look.bytes)(cell));

@@ -74,7 +74,7 @@ fn page(dir: &Path, name: &str, command: clap::Command) -> Done {
     std::fs::write(&path, text).map_err(|e| Fail::host(path.display(), e))
 }
 
-/// The section of layers: what `--layer` takes.
+/// Returns the section of layers: what `--layer` takes.
 fn layers_section() -> String {
     let mut text = String::from(
         ".SH LAYERS\nCommands that open volumes put layers over each with \\fB\\-\\-layer\\fR, \
@@ -93,7 +93,7 @@ fn layers_section() -> String {
     text
 }
 
-/// The section of exit codes of a page.
+/// Returns the section of exit codes of a page.
 fn exit_section(name: &str) -> String {
     let codes = if name == "volary-fsck" {
         Exit::FSCK

@@ -75,7 +75,7 @@ enum ImageFormat {
 }
 
 impl ImageFormat {
-    /// What people expect of a file of this name.
+    /// Returns what people expect of a file of this name.
     ///
     /// # Errors
     /// Of a format that is not made.
@@ -106,12 +106,12 @@ impl ImageFormat {
     }
 }
 
-/// A size on the command line.
+/// Returns a size on the command line.
 pub(crate) fn size(text: &str) -> Result<u64, String> {
     Options::parse_size(text).ok_or_else(|| format!("'{text}' is no size; write 64M or 0x1000"))
 }
 
-/// The size of an image.
+/// Returns the size of an image.
 fn image_size(text: &str) -> Result<u64, String> {
     match size(text)? {
         0 => Err("an image of 0 bytes holds no volume; write 64M".into()),
@@ -119,7 +119,7 @@ fn image_size(text: &str) -> Result<u64, String> {
     }
 }
 
-/// A number on the command line that is no size.
+/// Returns a number on the command line that is no size.
 pub(crate) fn number(text: &str) -> Result<u64, String> {
     Options::parse_size(text).ok_or_else(|| format!("'{text}' is no number; write 7 or 0x1000"))
 }
@@ -135,7 +135,7 @@ Examples:
   volary mkfs -t sysv --size 8M -o block=1024 s5.img
   volary mkfs --force blank.img";
 
-/// The examples, and the options of each format.
+/// Returns the examples, and the options of each format.
 fn long_help() -> String {
     let options = info::options_help(|format| format.make_options());
     format!("{EXAMPLES}\n{options}")

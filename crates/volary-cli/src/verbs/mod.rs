@@ -56,7 +56,7 @@ macro_rules! verbs {
                 None
             }
 
-            /// The command line of a verb alone.
+            /// Returns the command line of a verb alone.
             #[cfg(test)]
             pub(crate) fn alone(verb: &str) -> Option<Command> {
                 $( if is_verb(verb, stringify!($name)) {
@@ -68,13 +68,13 @@ macro_rules! verbs {
     };
 }
 
-/// Whether `word` is the verb whose variant this is.
+/// Returns whether `word` is the verb whose variant this is.
 fn is_verb(word: &str, variant: &str) -> bool {
     word.bytes()
         .eq(variant.bytes().map(|b| b.to_ascii_lowercase()))
 }
 
-/// What clap makes of the verb as a part of the whole.
+/// Returns what clap makes of the verb as a part of the whole.
 fn command<A: Args>(verb: &str) -> Command {
     let command = Command::new("volary")
         .max_term_width(TERM_WIDTH)

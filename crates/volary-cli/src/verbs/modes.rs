@@ -75,7 +75,7 @@ fn steps_of(clause: &[u8], steps: &mut Vec<Step>) -> Option<()> {
 }
 
 impl ModeChange {
-    /// The mode that `mode` becomes.
+    /// Returns the mode that `mode` becomes.
     pub(crate) fn apply(&self, mode: u32, is_dir: bool) -> u32 {
         match self {
             Self::To(bits) => *bits,

@@ -232,7 +232,7 @@ impl Spot {
         }
     }
 
-    /// What is there; a symlink is one.
+    /// Returns what is there; a symlink is one.
     fn kind(&self) -> Done<FileKind> {
         match self {
             Self::Volume(at, session) => Ok(volumes::find_itself(session, at)?.attr.kind),
@@ -247,7 +247,7 @@ impl Spot {
         }
     }
 
-    /// Whether it is a directory, or a symlink to one.
+    /// Returns whether it is a directory, or a symlink to one.
     fn is_dir(&self) -> bool {
         match self {
             Self::Host(path) => path.is_dir(),
@@ -266,7 +266,7 @@ impl Spot {
         }
     }
 
-    /// The last part of its path.
+    /// Returns the last part of its path.
     fn name(&self) -> Done<Vec<u8>> {
         let name = match self {
             Self::Host(path) => path.file_name().map(|n| n.as_bytes().to_vec()),

@@ -161,7 +161,7 @@ impl Quota {
         self.grace.is_some() || self.grace_files.is_some()
     }
 
-    /// The one who is asked for.
+    /// Returns the one who is asked for.
     fn one(&self) -> Option<(QuotaOf, u32)> {
         let user = self.user.map(|id| (QuotaOf::Users, id));
         user.or(self.group.map(|id| (QuotaOf::Groups, id)))
@@ -236,7 +236,7 @@ impl Quota {
         session.set_quota(of, &set)
     }
 
-    /// What is asked for: of the kinds that are on.
+    /// Returns what is asked for: of the kinds that are on.
     fn reports(&self, session: &Session) -> volary::Result<Vec<Report>> {
         let (mut reports, mut off) = (Vec::new(), None);
         for of in self.kinds() {
@@ -294,7 +294,7 @@ impl Quota {
     }
 }
 
-/// Whether it is past a limit, or where a hard one ends.
+/// Returns whether it is past a limit, or where a hard one ends.
 fn is_over(share: &QuotaShare) -> bool {
     let QuotaLimits { soft, hard } = share.limits;
     soft.is_some_and(|soft| share.used > soft) || hard.is_some_and(|hard| share.used >= hard)
@@ -375,7 +375,7 @@ fn duration(secs: u64) -> String {
     format!("{}{name}", secs.div_ceil(*unit))
 }
 
-/// A time on the command line, in seconds.
+/// Returns a time on the command line, in seconds.
 fn time(text: &str) -> Result<u64, String> {
     let bad = || format!("'{text}' is no time; write 7d, 12h, 30m or 90s");
     let unit = UNITS.iter().find(|(name, _)| text.ends_with(*name));
@@ -387,7 +387,7 @@ fn time(text: &str) -> Result<u64, String> {
     count.checked_mul(unit).ok_or_else(bad)
 }
 
-/// A limit on the command line.
+/// Returns a limit on the command line.
 fn limit(text: &str) -> Result<Limit, String> {
     match text {
         "none" => Ok(None),
@@ -397,7 +397,7 @@ fn limit(text: &str) -> Result<Limit, String> {
     }
 }
 
-/// What one line says of a failure.
+/// Returns what one line says of a failure.
 fn failed(at: &At, e: &Error) -> Fail {
     let source = &at.source;
     let words = match e.kind() {

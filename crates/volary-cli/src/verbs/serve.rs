@@ -6,7 +6,6 @@ mod deaths;
 mod key;
 mod mounts;
 mod needs;
-mod plain;
 mod plan;
 mod say;
 mod smb;
@@ -24,7 +23,6 @@ use deaths::Deaths;
 use mounts::Mounts;
 pub(super) use mounts::{mount_ended, mount_on};
 use needs::Common;
-use plain::plain;
 use plan::{Nfs, Plan, Served};
 use smb::{Protect, Smb, SmbMin};
 use std::ffi::{OsStr, OsString};
@@ -35,7 +33,7 @@ use std::time::Duration;
 use volary::fuse::Attendant;
 use volary::layers::Subtree;
 use volary::nfs::{self, Clients, ExportOptions, OnEnd, ServeOptions, Squash};
-use volary::{Options, Source, TYPE_OPTION, Volume, VolumeOptions};
+use volary::{Options, Source, TYPE_OPTION, Volume, VolumeOptions, escape};
 
 /// Serves volumes over NFS or SMB, on this host's own address.
 ///
@@ -152,7 +150,7 @@ pub(crate) struct Serve {
     json: bool,
 }
 
-/// Whether a word is a place to listen at, and no volume.
+/// Returns whether a word is a place to listen at, and no volume.
 pub(crate) fn is_address(word: &OsStr) -> bool {
     let is_one = |text: &str| address::address("--smb", text, 0).is_ok();
     word.to_str().is_some_and(is_one) && !Path::new(word).exists()
@@ -276,7 +274,7 @@ impl Serve {
         Ok(listen)
     }
 
-    /// What is to be served: that of the command line, then that of the file.
+    /// Returns what is to be served: that of the command line, then that of the file.
     fn entries(&self, config: &Config) -> Done<Vec<Entry>> {
         let mut entries: Vec<Entry> = self.volumes.iter().map(|v| Entry::named(v)).collect();
         entries.extend(config.volumes.iter().cloned());
@@ -406,7 +404,10 @@ impl Serve {
             "root" => Squash::Root,
             "all" => Squash::All,
             other => {
-                let words = format!("--squash: '{}' is not root, all or none", plain(other));
+                let words = format!(
+                    "--squash: '{}' is not root, all or none",
+                    escape(other.as_bytes())
+                );
                 return Err(Fail::usage(words));
             }
         };
@@ -493,7 +494,7 @@ fn stop_nfs(server: nfs::Server, at: Option<SocketAddr>) -> Done {
     server.stop().map_err(|e| Fail::host(at, e))
 }
 
-/// How many opens a user of SMB may have, where each takes one of this process's descriptors:
+/// Returns how many opens a user of SMB may have, where each takes one of this process's descriptors:
 /// half of what there are for that.
 fn opens_max(open: &[Served]) -> Option<usize> {
     let takes = |served: &Served| matches!(served.source, Source::Host { .. });
@@ -558,14 +559,14 @@ fn signals() -> Done<signal_hook::iterator::Signals> {
         .map_err(|e| Fail::host("signals", e))
 }
 
-/// A number that no other run has.
+/// Returns a number that no other run has.
 fn instance() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
     let nanos = i128::from(now.tv_sec) * 1_000_000_000 + i128::from(now.tv_nsec);
     nanos as u64
 }
 
-/// The lowest group of this host that is not one of the system's (login.defs(5)).
+/// Returns the lowest group of this host that is not one of the system's (login.defs(5)).
 fn lowest_group_of_users() -> u32 {
     let text = std::fs::read_to_string("/etc/login.defs").unwrap_or_default();
     let mut lines = text.lines().map(str::split_whitespace);

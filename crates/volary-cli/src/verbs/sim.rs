@@ -136,7 +136,7 @@ impl Sim {
     }
 }
 
-/// What clap says, without the usage that it adds.
+/// Returns what clap says, without the usage that it adds.
 fn first_line(words: &str) -> String {
     let line = words.lines().next().unwrap_or_default();
     line.trim_start_matches("error: ").to_owned()

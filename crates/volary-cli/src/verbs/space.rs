@@ -105,7 +105,7 @@ impl Du {
         }
     }
 
-    /// The room that a node takes with all below it; as deep as a path can be:
+    /// Returns the room that a node takes with all below it; as deep as a path can be:
     /// [`Seen`] sees to it.
     #[expect(clippy::too_many_arguments, reason = "a walk with its state")]
     fn sum(

@@ -54,7 +54,7 @@ Examples:
   volary tune --compact disk.img
   volary mkfs -t ffs2 --size 16M ffs.img && volary tune -o minfree=5,optim=space ffs.img";
 
-/// The examples, and the options of each format that has any.
+/// Returns the examples, and the options of each format that has any.
 fn long_help() -> String {
     format!(
         "{EXAMPLES}\n{}",

@@ -96,7 +96,7 @@ impl Versions {
     }
 }
 
-/// The versions that there are, the newest first.
+/// Returns the versions that there are, the newest first.
 fn numbers(session: &Session, at: &At, node: NodeId) -> Done<String> {
     match session.getxattr(node, VERSIONS) {
         Ok(value) => Ok(String::from_utf8_lossy(&value).into_owned()),

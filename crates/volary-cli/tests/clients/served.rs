@@ -56,17 +56,17 @@ impl Served {
         Self { dir, server, dirs }
     }
 
-    /// The port of a server, `nfs` or `smb`.
+    /// Returns the port of a server, `nfs` or `smb`.
     pub(crate) fn port(&self, server: &str) -> u16 {
         self.server.port(server)
     }
 
-    /// The tree to copy.
+    /// Returns the tree to copy.
     pub(crate) fn tree(&self) -> PathBuf {
         self.dir.path().join("tree")
     }
 
-    /// A new empty directory to copy to.
+    /// Returns a new empty directory to copy to.
     pub(crate) fn back(&self, name: &str) -> PathBuf {
         let back = self.dir.path().join(name);
         fs::create_dir(&back).unwrap();
@@ -114,7 +114,7 @@ impl Server {
         Self { child, out, said }
     }
 
-    /// The port of a server, `nfs` or `smb`.
+    /// Returns the port of a server, `nfs` or `smb`.
     pub(crate) fn port(&self, server: &str) -> u16 {
         let address = self.said[server].as_str().unwrap();
         address.rsplit(':').next().unwrap().parse().unwrap()
@@ -140,7 +140,7 @@ impl Drop for Server {
     }
 }
 
-/// The program in this directory.
+/// Returns the program in this directory.
 pub(crate) fn volary(dir: &Path, line: &str) -> Command {
     let mut command = Command::new(PROGRAM);
     command.args(line.split_whitespace()).current_dir(dir);
@@ -148,7 +148,7 @@ pub(crate) fn volary(dir: &Path, line: &str) -> Command {
     command
 }
 
-/// What a program printed; fails if it was not content.
+/// Returns what a program printed; fails if it was not content.
 pub(crate) fn content(output: &Output, what: &str) -> String {
     let printed = [output.stdout.as_slice(), &output.stderr].concat();
     let printed = String::from_utf8_lossy(&printed).into_owned();

@@ -4,12 +4,12 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// Whether all is to be done, and not only what every run can afford.
+/// Returns whether all is to be done, and not only what every run can afford.
 pub(crate) fn all() -> bool {
     std::env::var_os("VOLARY_SUITES").is_some_and(|mode| mode == "all")
 }
 
-/// How many directories the tree has; each has [`FILES`] files.
+/// Returns how many directories the tree has; each has [`FILES`] files.
 pub(crate) fn dirs(few: u32) -> u32 {
     if all() { 100 } else { few }
 }
@@ -30,7 +30,7 @@ pub(crate) fn make(root: &Path, dirs: u32) {
     fs::write(root.join("large"), noise(u32::MAX, 200_003 * dirs.max(3))).unwrap();
 }
 
-/// Bytes that differ from file to file.
+/// Returns bytes that differ from file to file.
 fn noise(seed: u32, len: u32) -> Vec<u8> {
     let mut state = seed | 1;
     let next = |_| {

@@ -78,7 +78,7 @@ fn setfacl(sandbox: &Sandbox, words: &str) -> Option<Run> {
     client(sandbox, "setfacl", &words)
 }
 
-/// Whether this user may read what is mounted there.
+/// Returns whether this user may read what is mounted there.
 fn reads(sandbox: &Sandbox, uid: u32, gid: u32, name: &str) -> bool {
     let words = format!(
         "setpriv --reuid {uid} --regid {gid} --clear-groups cat mnt/{name} > /dev/null 2>&1"
@@ -86,7 +86,7 @@ fn reads(sandbox: &Sandbox, uid: u32, gid: u32, name: &str) -> bool {
     sandbox.shell(&words).code == 0
 }
 
-/// Whether a list is obeyed on volumes of this driver; elsewhere it is refused.
+/// Returns whether a list is obeyed on volumes of this driver; elsewhere it is refused.
 fn obeys(driver: &str) -> bool {
     ["mem", "ffs2", "cedar"].contains(&driver)
 }

@@ -9,7 +9,7 @@ use std::process::Command;
 use volary_testkit::nfs::client as nfs;
 use volary_testkit::smb::{self, access, disposition};
 
-/// A volume with the smallest log: a record holds parts for 501 pieces.
+/// Returns a volume with the smallest log: a record holds parts for 501 pieces.
 fn volume(size: &str) -> Sandbox {
     let sandbox = Sandbox::empty();
     let line = format!("mkfs -q -t cedar --size {size} -o log=1460k --seed 1 c.img");
@@ -17,7 +17,7 @@ fn volume(size: &str) -> Sandbox {
     sandbox
 }
 
-/// How often a file goes on elsewhere than behind itself, on the whole volume.
+/// Returns how often a file goes on elsewhere than behind itself, on the whole volume.
 fn breaks(sandbox: &Sandbox) -> u64 {
     let map = sandbox.run("map --json c.img").ok();
     let map: serde_json::Value = serde_json::from_str(&map).unwrap();

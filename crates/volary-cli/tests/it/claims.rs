@@ -447,7 +447,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// A page without its line breaks.
+/// Returns a page without its line breaks.
 fn page(name: &str) -> String {
     let text = fs::read_to_string(root().join(name)).unwrap();
     text.split_whitespace().collect::<Vec<_>>().join(" ")

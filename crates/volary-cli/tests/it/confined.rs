@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 const USER: &str = "daemon";
 const UID: u32 = 1;
 
-/// The fields of all threads' status; one value, if all have the same.
+/// Returns the fields of all threads' status; one value, if all have the same.
 fn status(id: u32) -> HashMap<String, String> {
     let mut all: HashMap<String, String> = HashMap::new();
     for thread in fs::read_dir(format!("/proc/{id}/task")).unwrap() {
@@ -49,7 +49,7 @@ fn is_confined(id: u32) {
     assert_eq!(memory.uid(), 0);
 }
 
-/// Whether this kernel has all that can be given up; if not, whoever asks for it is told.
+/// Returns whether this kernel has all that can be given up; if not, whoever asks for it is told.
 fn is_whole(sandbox: &Sandbox) -> bool {
     let said = sandbox.run("mount --sandbox strict mem: nowhere").fails(1);
     let lacks = said.contains("--sandbox strict: this system lacks ");

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 /// Not a whole number of any blocks.
 const LEN: usize = (8 << 20) + 4321;
 
-/// What the long file holds.
+/// Returns what the long file holds.
 fn whole() -> &'static [u8] {
     static WHOLE: LazyLock<Vec<u8>> = LazyLock::new(|| noise(LEN));
     &WHOLE

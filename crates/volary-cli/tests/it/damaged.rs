@@ -5,7 +5,7 @@ use crate::sandbox::{Run, Sandbox, noise};
 use crate::serving::{Serving, client};
 use volary_testkit::oracle::{MKE2FS, have};
 
-/// Where `part` begins in an image.
+/// Returns where `part` begins in an image.
 fn find(image: &[u8], part: &[u8]) -> usize {
     let mut windows = image.windows(part.len());
     windows.position(|w| w == part).unwrap()
@@ -175,7 +175,7 @@ fn a_file_of_absurd_length_is_copied_by_its_holes() {
     }
 }
 
-/// A record of a directory on an ISO 9660 volume.
+/// Returns a record of a directory on an ISO 9660 volume.
 fn record(name: &[u8], block: u32, len: u32, flags: u8) -> Vec<u8> {
     let number = |n: u32| [n.to_le_bytes(), n.to_be_bytes()].concat();
     let mut record = [&[0, 0][..], &number(block), &number(len)].concat();

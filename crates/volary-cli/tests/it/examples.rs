@@ -5,7 +5,7 @@ use crate::sandbox::Sandbox;
 /// Commands that need more than a directory: a mount, a port, minutes, a pager.
 const NOT_RUN: [&str; 3] = ["mount", "serve", "bench"];
 
-/// The commands, by their manual pages in `pages`.
+/// Returns the commands, by their manual pages in `pages`.
 pub(crate) fn verbs(sandbox: &Sandbox) -> Vec<String> {
     sandbox.run("man pages").ok();
     let pages = std::fs::read_dir(sandbox.path("pages")).unwrap();

@@ -3,7 +3,7 @@
 use crate::sandbox::Sandbox;
 use volary_testkit::oracle::{self, MKE2FS};
 
-/// A tree, and volumes that `mke2fs` has made of it; none where it is missing.
+/// Returns a tree, and volumes that `mke2fs` has made of it; none where it is missing.
 fn image(kind: &str) -> Option<Sandbox> {
     if !oracle::have(&[MKE2FS]) {
         return None;

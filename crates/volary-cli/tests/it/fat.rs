@@ -48,7 +48,7 @@ impl Image {
         word(&self.bytes, self.entry(short) + 26)
     }
 
-    /// Where a copy of FAT16 has the entry of a cluster.
+    /// Returns where a copy of FAT16 has the entry of a cluster.
     fn link_at(&self, copy: usize, cluster: usize) -> usize {
         self.reserved + copy * self.fat_len + cluster * 2
     }
@@ -68,12 +68,12 @@ fn word(bytes: &[u8], at: usize) -> usize {
     usize::from(u16::from_le_bytes([bytes[at], bytes[at + 1]]))
 }
 
-/// The first so many bytes of noise, another for each number.
+/// Returns the first so many bytes of noise, another for each number.
 fn content(number: usize) -> Vec<u8> {
     noise(9000 + number)
 }
 
-/// A FAT16 volume with thirty files of several clusters.
+/// Returns a FAT16 volume with thirty files of several clusters.
 fn thirty() -> Sandbox {
     let sandbox = Sandbox::empty();
     sandbox

@@ -8,7 +8,7 @@ const MAKEFS: Tool = Tool {
     package: "makefs",
 };
 
-/// A tree and an image of it in this format; none where no program makes one.
+/// Returns a tree and an image of it in this format; none where no program makes one.
 fn image(version: u32, order: &str) -> Option<Sandbox> {
     if !oracle::have(&[MAKEFS]) {
         return None;

@@ -19,7 +19,7 @@ pub(crate) fn make(sandbox: &Sandbox, kind: &str) {
     sandbox.run(&line).ok();
 }
 
-/// The file on the image, after a check if that wants one.
+/// Returns the file on the image, after a check if that wants one.
 fn on_image(sandbox: &Sandbox, image: &str, name: &str) -> Option<Vec<u8>> {
     // It may say that it has mended something, or has nothing to do.
     sandbox.run(&format!("fsck -p {image}"));

@@ -11,7 +11,7 @@ use volary_testkit::nfs::client::{Client, How, Set};
 
 const STALE: u32 = 70;
 
-/// Where directories are served from: on a disk, and in memory.
+/// Returns where directories are served from: on a disk, and in memory.
 fn grounds() -> Vec<TempDir> {
     let disk = TempDir::new_in(env!("CARGO_TARGET_TMPDIR"));
     let memory = TempDir::new_in("/dev/shm");

@@ -14,7 +14,7 @@ fn names(specs: &Value) -> impl Iterator<Item = &str> {
     all.map(|spec| spec["name"].as_str().unwrap())
 }
 
-/// Whether a table in `text` has a row of this name.
+/// Returns whether a table in `text` has a row of this name.
 fn has_row(text: &str, name: &str) -> bool {
     let rows = text.lines().filter_map(|line| line.strip_prefix("  "));
     rows.filter_map(|row| row.strip_prefix(name))
@@ -135,7 +135,7 @@ fn help_is_a_command_too() {
     }
 }
 
-/// The long options in a text of help.
+/// Returns the long options in a text of help.
 fn options(help: &str) -> BTreeSet<String> {
     let lines = help
         .lines()

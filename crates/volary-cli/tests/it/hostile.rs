@@ -14,7 +14,7 @@ const VICTIM: u32 = 1000;
 /// Another one, who attacks.
 const NOBODY: u32 = 65534;
 
-/// A directory of the host that root serves: `secret` is the victim's alone, `system` is for the
+/// Returns a directory of the host that root serves: `secret` is the victim's alone, `system` is for the
 /// group 6, that of disks on Debian, and anybody may make files.
 fn served(words: &str) -> Option<(Sandbox, Serving)> {
     if !rustix::process::geteuid().is_root() {

@@ -3,7 +3,7 @@
 use crate::sandbox::Sandbox;
 use volary_testkit::oracle::{self, GENISOIMAGE};
 
-/// A tree and an image of it; none where no program makes one.
+/// Returns a tree and an image of it; none where no program makes one.
 fn image() -> Option<Sandbox> {
     if !oracle::have(&[GENISOIMAGE]) {
         return None;

@@ -163,7 +163,7 @@ fn without_archive_names_are_files_of_their_own_and_holes_stay() {
     holds_sparse(&sandbox, "out/sparse", SPARSE);
 }
 
-/// What the last line of each kind says.
+/// Returns what the last line of each kind says.
 fn told(run: &Run) -> Vec<&str> {
     assert_eq!(run.code, 1, "{}", run.err);
     run.err.lines().collect()

@@ -16,7 +16,7 @@ fn layers_lie_over_the_volumes_of_a_command() {
     sandbox.is_clean("disk.img");
 }
 
-/// The lines of an audit file that are about what a word says, without time and caller.
+/// Returns the lines of an audit file that are about what a word says, without time and caller.
 fn lines(sandbox: &Sandbox, file: &str, word: &str) -> Vec<String> {
     let log = String::from_utf8(sandbox.read(file)).unwrap();
     let what = log.lines().filter_map(|line| line.splitn(4, ' ').nth(3));

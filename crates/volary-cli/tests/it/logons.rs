@@ -93,7 +93,7 @@ fn the_oldest_dialect_is_spoken_only_if_it_is_asked_for() {
     }
 }
 
-/// An address of this host that is not loopback, if it has one.
+/// Returns an address of this host that is not loopback, if it has one.
 fn outer_address() -> Option<IpAddr> {
     // Nothing is sent: it only says by which address it would be.
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap();

@@ -7,7 +7,7 @@ use std::fs;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
-/// The code for a command line that makes no sense; fsck(8) has its own.
+/// Returns the code for a command line that makes no sense; fsck(8) has its own.
 fn usage(verb: &str) -> i32 {
     if verb == "fsck" { 16 } else { 2 }
 }

@@ -23,7 +23,7 @@ impl Mounting {
         Some(Self::of(sandbox, sandbox.command(&words)))
     }
 
-    /// A program that mounts on `mnt` and tells when it has.
+    /// Returns a program that mounts on `mnt` and tells when it has.
     pub(crate) fn of(sandbox: &Sandbox, mut command: Command) -> Self {
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut out = child.stdout.take().unwrap();

@@ -4,7 +4,7 @@ use crate::sandbox::Sandbox;
 use std::process::Command;
 use volary_testkit::oracle::ntfs;
 
-/// A tree, and a volume that ntfs-3g has put it on; none where that is missing.
+/// Returns a tree, and a volume that ntfs-3g has put it on; none where that is missing.
 fn image() -> Option<Sandbox> {
     if !ntfs::can_mount() {
         return None;

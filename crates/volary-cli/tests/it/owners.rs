@@ -131,7 +131,7 @@ fn shown(sandbox: &Sandbox, mask: &str, words: &str, image: &str) -> String {
     lines.iter().map(part).collect::<Vec<_>>().join(", ")
 }
 
-/// An image, the umask of who opens it, options, and modes and owners of a directory and a file.
+/// Returns an image, the umask of who opens it, options, and modes and owners of a directory and a file.
 fn ways() -> [(&'static str, &'static str, &'static str, String); 6] {
     let me = rustix::process::geteuid().as_raw();
     let mine = rustix::process::getegid().as_raw();
@@ -201,7 +201,7 @@ fn who_owns_what_has_no_owner_is_the_same_by_each_way_to_it() {
     }
 }
 
-/// The program under this mask.
+/// Returns the program under this mask.
 fn masked(sandbox: &Sandbox, mask: &str, words: &str) -> Command {
     let mut shell = Command::new("sh");
     let line = format!("umask {mask}; exec {PROGRAM} {words}");
@@ -254,7 +254,7 @@ fn copied(sandbox: &Sandbox, mask: &str, words: &str, image: &str) -> String {
     found
 }
 
-/// What a copy on the host is: a file of a volume without modes is no program there, unless
+/// Returns what a copy on the host is: a file of a volume without modes is no program there, unless
 /// options say what its mode is.
 fn as_copied(image: &str, words: &str, shown: &str) -> String {
     let Some((dir, file)) = shown.split_once(", ") else {
@@ -266,7 +266,7 @@ fn as_copied(image: &str, words: &str, shown: &str) -> String {
     }
 }
 
-/// The modes in what [`shown`] gives, in octal.
+/// Returns the modes in what [`shown`] gives, in octal.
 fn modes_of(shown: &str) -> String {
     let octal = |part: &str| {
         let bits = part.chars().skip(1).take(9);

@@ -48,7 +48,7 @@ fn what_a_paper_does_not_have_is_refused() {
     }
 }
 
-/// Another disk takes the place of the paper's: a file of 5 MB is read faster, and what is said of the old one is not.
+/// On a faster disk than the paper's, a file of 5 MB is read faster, and notes on the paper's disk are left out.
 #[test]
 fn a_table_on_another_disk_has_its_times_and_says_so() {
     let sandbox = Sandbox::empty();

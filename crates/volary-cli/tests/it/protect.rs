@@ -24,7 +24,7 @@ fn serve(sandbox: &Sandbox, more: &[&str]) -> (Serving, String) {
     (serving, address)
 }
 
-/// Whether Samba's client can look at a share, by no newer dialect than `newest`, or
+/// Returns whether Samba's client can look at a share, by no newer dialect than `newest`, or
 /// is refused; `None` where there is no such client.
 fn looks(sandbox: &Sandbox, address: &str, share: &str, newest: &str) -> Option<bool> {
     let port = address.rsplit(':').next().unwrap();

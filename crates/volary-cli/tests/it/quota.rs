@@ -110,7 +110,7 @@ fn an_ffs_volume_is_tuned_and_its_bad_sectors_put_aside() {
     sandbox.run("fsck -n ffs.img").ok();
 }
 
-/// A volume with 20 KiB of user 1000's, who may have 50 for a while.
+/// Returns a volume with 20 KiB of user 1000's, who may have 50 for a while.
 fn bounded(kind: &str) -> Sandbox {
     let sandbox = Sandbox::new();
     let make = format!("mkfs -q -t {kind},quota --size 8M ffs.img");

@@ -72,7 +72,7 @@ impl Case {
         }
     }
 
-    /// What every verb that reads says of it.
+    /// Returns what every verb that reads says of it.
     fn word(&self) -> String {
         format!(
             "volary: a.img: the {} makes no sense, read by its replica at byte {}; volary fsck -y a.img writes it anew\n",

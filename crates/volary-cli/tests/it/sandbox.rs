@@ -31,13 +31,13 @@ impl Run {
         }
     }
 
-    /// The output of a run that went well, without a word on standard error.
+    /// Returns the output of a run that went well, without a word on standard error.
     pub(crate) fn ok(self) -> String {
         assert_eq!((self.code, self.err.as_str()), (0, ""), "{}", self.out);
         self.out
     }
 
-    /// The one line of a run that failed with `code`.
+    /// Returns the one line of a run that failed with `code`.
     pub(crate) fn fails(self, code: i32) -> String {
         assert_eq!(self.code, code, "{}{}", self.out, self.err);
         assert!(
@@ -169,7 +169,7 @@ impl Sandbox {
         self.run(&format!("mkdir {image}:/far")).ok();
     }
 
-    /// The program, and a device that fails past its first 16 MiB: no file may
+    /// Returns the program, and a device that fails past its first 16 MiB: no file may
     /// be written there.
     pub(crate) fn short_of_room(&self, words: &[&str]) -> Command {
         let mut shell = Command::new("sh");
@@ -207,7 +207,7 @@ impl Sandbox {
     }
 }
 
-/// Bytes without a pattern, the same each time.
+/// Returns bytes without a pattern, the same each time.
 pub(crate) fn noise(len: usize) -> Vec<u8> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut next = || {

@@ -101,7 +101,7 @@ impl Serving {
     }
 }
 
-/// A client's program; `None` where there is none.
+/// Returns a client's program; `None` where there is none.
 pub(crate) fn client(sandbox: &Sandbox, program: &str, words: &[&str]) -> Option<Run> {
     let mut command = Command::new("timeout");
     command.arg("300").arg(program).args(words);
@@ -325,7 +325,7 @@ fn names_layers_and_mounts_that_cannot_be_are_told_in_one_line() {
     sandbox.is_clean("unix.img");
 }
 
-/// Whether this host can mount; says so if not.
+/// Returns whether this host can mount; says so if not.
 pub(crate) fn can_mount() -> bool {
     let able = std::path::Path::new("/dev/fuse").exists() && rustix::process::geteuid().is_root();
     let ci = std::env::var("CI").as_deref() == Ok("true");

@@ -3,7 +3,7 @@
 use crate::sandbox::Sandbox;
 use std::collections::BTreeMap;
 
-/// An image with a tree on it.
+/// Returns an image with a tree on it.
 fn image() -> Sandbox {
     let sandbox = Sandbox::with_tree();
     sandbox.write("src/large", &vec![7; 3_000_000]);
@@ -12,7 +12,7 @@ fn image() -> Sandbox {
     sandbox
 }
 
-/// What the report has, in JSON.
+/// Returns what the report has, in JSON.
 fn report(sandbox: &Sandbox, disk: &str, verb: &str) -> BTreeMap<String, serde_json::Value> {
     let run = sandbox.run(&format!("sim --disk {disk} --json -- {verb}"));
     assert_eq!(run.code, 0, "{}", run.err);

@@ -175,7 +175,7 @@ fn pages() -> BTreeMap<String, PathBuf> {
     named.collect()
 }
 
-/// A server as a user starts it, but for its port, and that it speaks all dialects.
+/// Returns a server as a user starts it, but for its port, and that it speaks all dialects.
 fn serve(sandbox: &Sandbox) -> Serving {
     let words = ["serve", "mem:256M", "--smb=127.0.0.1:0", "--user", "tester"];
     let mut command = sandbox.command(&words);
@@ -200,7 +200,7 @@ fn torture(suite: &str, seconds: u32) -> Outcome {
     outcome(&String::from_utf8_lossy(&output.stdout))
 }
 
-/// What came of each test, from what smbtorture printed.
+/// Returns what came of each test, from what smbtorture printed.
 fn outcome(printed: &str) -> Outcome {
     let mut outcome = Outcome::default();
     let mut lines = printed.lines();

@@ -37,7 +37,7 @@ fn address(serving: &Serving, protocol: &str) -> SocketAddr {
     serving.said[protocol].as_str().unwrap().parse().unwrap()
 }
 
-/// A client that has mounted an export, and waits long for answers.
+/// Returns a client that has mounted an export, and waits long for answers.
 fn by_nfs(serving: &Serving, export: &str) -> (nfs::Client, Fh) {
     let mut client = nfs::Client::new(address(serving, "nfs"));
     let long = Some(Duration::from_secs(120));
@@ -52,7 +52,7 @@ fn by_smb(serving: &Serving, share: &str) -> smb::Client {
     connected.unwrap().0
 }
 
-/// What is said to a client of SMB that wants to read a file.
+/// Returns what is said to a client of SMB that wants to read a file.
 fn smb_read(client: &smb::Client, path: &str, offset: u64) -> Result<Vec<u8>, smb::Fail> {
     let open = client.open(path, &smb::How::open(access::READ))?.open;
     let read = client.read(open, offset, 1000);

@@ -98,7 +98,7 @@ impl Serving {
         Self { child, target, dir }
     }
 
-    /// The most memory that it had (`VmHWM:`), or has now (`VmRSS:`), MiB.
+    /// Returns the most memory that it had (`VmHWM:`), or has now (`VmRSS:`), MiB.
     fn memory(&self, of: &str) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
         let line = status.lines().find_map(|l| l.strip_prefix(of));

@@ -107,7 +107,7 @@ impl Server {
         self.down.store(false, Ordering::SeqCst);
     }
 
-    /// How often; and what fails until this changes may be for that.
+    /// Returns how often; and what fails until this changes may be for that.
     pub(crate) fn restarts(&self) -> u64 {
         self.restarts.load(Ordering::SeqCst)
     }
@@ -116,7 +116,7 @@ impl Server {
         self.down.load(Ordering::SeqCst)
     }
 
-    /// Where NFS and SMB are.
+    /// Returns where NFS and SMB are.
     pub(crate) fn addresses(&self) -> (SocketAddr, SocketAddr) {
         let running = self.running.lock().unwrap();
         (running.nfs, running.smb)
@@ -126,7 +126,7 @@ impl Server {
         self.dir.path().join("mnt")
     }
 
-    /// What the volume is exported as.
+    /// Returns what the volume is exported as.
     pub(crate) fn export(&self) -> &str {
         let name = self.volume.trim_start_matches("host:");
         name.trim_end_matches(".img")

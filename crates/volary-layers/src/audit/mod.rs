@@ -96,7 +96,7 @@ impl Audit {
         })
     }
 
-    /// The file that [`parse`](Self::parse) has its lines appended to.
+    /// Returns the file that [`parse`](Self::parse) has its lines appended to.
     ///
     /// # Errors
     /// `Invalid`, as there.
@@ -129,7 +129,7 @@ impl Audit {
         answer
     }
 
-    /// The same for a read, if there is to be a line.
+    /// Returns the same for a read, if there is to be a line.
     fn looked<T>(
         &self,
         cx: &Ctx<'_>,
@@ -401,7 +401,7 @@ impl Layer for Audit {
         )
     }
 
-    /// What a driver's own codes change is not known: each has its line.
+    /// Returns what a driver's own codes change is not known: each has its line.
     fn ioctl(&self, cx: &Ctx<'_>, open: OpenId, code: u32, input: &[u8]) -> Result<Vec<u8>> {
         let what = format!("ioctl open={} code={code:#x}", open.0);
         self.quiet(cx, &what, || self.below.ioctl(cx, open, code, input))

@@ -13,7 +13,7 @@ pub struct AuditReads {
 }
 
 impl Default for AuditReads {
-    /// A thousand lines a second, 64 MiB.
+    /// Returns a thousand lines a second, 64 MiB.
     fn default() -> Self {
         Self {
             rate: 1000,
@@ -22,7 +22,7 @@ impl Default for AuditReads {
     }
 }
 
-/// A file, and the bounds that stand after it: its name may have commas in it.
+/// Returns a file, and the bounds that stand after it: its name may have commas in it.
 pub(super) fn parse(text: &str) -> Result<(&str, Option<AuditReads>)> {
     let (mut file, mut bounds, mut reads) = (text, AuditReads::default(), false);
     while let Some((before, word)) = file.rsplit_once(',') {
@@ -76,7 +76,7 @@ impl Reads {
         }
     }
 
-    /// What is to be written for a read with this line.
+    /// Returns what is to be written for a read with this line.
     pub(super) fn admit(&mut self, now: Time, line: &str) -> String {
         if self.second != now.secs {
             (self.second, self.lines) = (now.secs, 0);

@@ -63,7 +63,7 @@ impl CaseFold {
         })
     }
 
-    /// The name of an entry as the volume has it, if there is one.
+    /// Returns the name of an entry as the volume has it, if there is one.
     fn spelled(&self, cx: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<Option<Vec<u8>>> {
         if let Some(known) = self.names.lock().find(dir, name) {
             return Ok(known);
@@ -71,7 +71,7 @@ impl CaseFold {
         names::load(&self.below, &self.names, cx, dir, name)
     }
 
-    /// The same; an entry that is not there has the name that is asked for.
+    /// Returns the same; an entry that is not there has the name that is asked for.
     fn to_make(&self, cx: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<Vec<u8>> {
         let found = self.spelled(cx, dir, name)?;
         Ok(found.unwrap_or_else(|| name.as_bytes().to_vec()))

@@ -37,7 +37,7 @@ impl Dir {
     }
 }
 
-/// What a name takes in memory, about.
+/// Returns what a name takes in memory, about.
 fn weight(name: &[u8]) -> usize {
     2 * name.len() + 128
 }
@@ -65,7 +65,7 @@ impl Names {
         }
     }
 
-    /// The name as it is in the directory, if it is; `None` if the directory
+    /// Returns the name as it is in the directory, if it is; `None` if the directory
     /// is not known.
     pub(super) fn find(&mut self, dir: NodeId, name: Name<'_>) -> Option<Option<Vec<u8>>> {
         self.dirs.get(&dir).map(|dir| dir.find(name))
@@ -129,7 +129,7 @@ pub(super) fn load(
     Ok(best(&twins, name.as_bytes()))
 }
 
-/// The names that are the same as `name`, sorted, and all of the directory's if
+/// Returns the names that are the same as `name`, sorted, and all of the directory's if
 /// they weigh at most `max`.
 fn read(
     fs: &Fs,

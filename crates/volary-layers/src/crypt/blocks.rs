@@ -22,7 +22,7 @@ const OVER: u64 = 40;
 pub(super) const HEAD: u64 = 32;
 const MAGIC: [u8; 8] = *b"VolCrypt";
 
-/// The length below of a file of `size` bytes.
+/// Returns the length below of a file of `size` bytes.
 pub(super) fn stored_size(size: u64) -> u64 {
     if size == 0 {
         return 0;
@@ -33,7 +33,7 @@ pub(super) fn stored_size(size: u64) -> u64 {
     blocks.saturating_add(HEAD)
 }
 
-/// The size of a file whose length below is `stored`.
+/// Returns the size of a file whose length below is `stored`.
 pub(super) fn size_of(stored: u64) -> u64 {
     let Some(blocks) = stored.checked_sub(HEAD) else {
         return 0;
@@ -42,17 +42,17 @@ pub(super) fn size_of(stored: u64) -> u64 {
     whole * BLOCK + part.saturating_sub(OVER)
 }
 
-/// Where block `n` is below.
+/// Returns where block `n` is below.
 pub(super) fn place(n: u64) -> u64 {
     HEAD.saturating_add(n.saturating_mul(STORED))
 }
 
-/// A header for a new file.
+/// Returns a header for a new file.
 pub(super) fn header(id: &[u8; 24]) -> Vec<u8> {
     [&MAGIC[..], id].concat()
 }
 
-/// The id in a header.
+/// Returns the id in a header.
 ///
 /// # Errors
 /// `Corrupt`.

@@ -52,7 +52,7 @@ impl Content<'_> {
         Ok(loaded)
     }
 
-    /// The file, held for reading, and its cipher.
+    /// Returns the file, held for reading, and its cipher.
     fn reading(&self) -> Result<(Reading<'_>, Arc<XChaCha20Poly1305>)> {
         let held = self.cipher.read();
         if let Some(known) = &*held {
@@ -126,7 +126,7 @@ impl Content<'_> {
         written.map(|()| end)
     }
 
-    /// The cipher for a change; an empty file gets a header.
+    /// Returns the cipher for a change; an empty file gets a header.
     fn ready(&self, held: &mut Writing<'_>, size: u64) -> Result<Arc<XChaCha20Poly1305>> {
         if size > 0 {
             return self.load(held);
@@ -139,7 +139,7 @@ impl Content<'_> {
         Ok(cipher)
     }
 
-    /// The last block as it is stored, to put back if a change fails.
+    /// Returns the last block as it is stored, to put back if a change fails.
     fn undo(&self, size: u64) -> Result<Vec<u8>> {
         match size.checked_sub(1) {
             None => Ok(Vec::new()),

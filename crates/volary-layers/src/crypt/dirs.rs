@@ -24,7 +24,7 @@ impl Dirs {
         Self(Mutex::new(Bounded::new(IDS_MAX, |_| 1)))
     }
 
-    /// The id of a directory, if it has one.
+    /// Returns the id of a directory, if it has one.
     ///
     /// # Errors
     /// `Corrupt` for one of another length.
@@ -82,7 +82,7 @@ fn holds_only_id(fs: &Fs, cx: &Ctx<'_>, dir: NodeId) -> Result<bool> {
     Ok(end? && out.len() == 1 && out.iter().all(|entry| entry.name == ID_NAME))
 }
 
-/// A small file, if it is there: at most `max` bytes.
+/// Returns a small file, if it is there: at most `max` bytes.
 pub(super) fn read_file(
     fs: &Fs,
     cx: &Ctx<'_>,

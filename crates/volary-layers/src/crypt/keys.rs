@@ -173,7 +173,7 @@ impl Keys {
         })
     }
 
-    /// The cipher of a file, by what its header says.
+    /// Returns the cipher of a file, by what its header says.
     pub(super) fn of_file(&self, id: &[u8; 24]) -> Result<XChaCha20Poly1305> {
         let hkdf = Hkdf::<Sha256>::new(Some(id), &*self.content);
         let mut key = Zeroizing::new([0; 32]);
@@ -182,7 +182,7 @@ impl Keys {
         XChaCha20Poly1305::new_from_slice(&*key).map_err(|_| broken())
     }
 
-    /// A number that was not used before.
+    /// Returns a number that was not used before.
     pub(super) fn nonce(&self) -> [u8; 24] {
         let count = self.nonces.count.fetch_add(1, Ordering::Relaxed);
         let mut nonce = [0; 24];
@@ -193,7 +193,7 @@ impl Keys {
     }
 }
 
-/// The cipher that a passphrase makes.
+/// Returns the cipher that a passphrase makes.
 fn unlock(passphrase: &[u8], salt: &[u8], cost: CryptCost) -> Result<XChaCha20Poly1305> {
     let too_much = cost.memory > COST_MAX.memory
         || cost.passes > COST_MAX.passes
@@ -213,7 +213,7 @@ fn unlock(passphrase: &[u8], salt: &[u8], cost: CryptCost) -> Result<XChaCha20Po
     XChaCha20Poly1305::new_from_slice(&*key).map_err(|_| broken())
 }
 
-/// What the ciphers' own bounds keep from happening.
+/// Returns what the ciphers' own bounds keep from happening.
 pub(super) fn broken() -> Error {
     Error::note(Kind::Io, "layer crypt: a cipher refused")
 }

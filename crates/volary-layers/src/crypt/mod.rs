@@ -72,7 +72,7 @@ struct Files {
 }
 
 impl Files {
-    /// A file's cipher, which is kept until it was let go as often.
+    /// Returns a file's cipher, which is kept until it was let go as often.
     fn hold(&mut self, node: NodeId) -> Arc<Cipher> {
         let held = self.ciphers.entry(node).or_default();
         held.1 += 1;
@@ -125,7 +125,7 @@ impl Crypt {
         })
     }
 
-    /// Whether what is below is encrypted already.
+    /// Returns whether what is below is encrypted already.
     ///
     /// # Errors
     /// Those of what is below.
@@ -150,7 +150,7 @@ impl Crypt {
         self.dirs.find(&self.below, cx, dir)
     }
 
-    /// A name as it is below, if the directory has an id.
+    /// Returns a name as it is below, if the directory has an id.
     ///
     /// # Errors
     /// `NotFound`.
@@ -159,7 +159,7 @@ impl Crypt {
         names::seal(&self.keys, &id, name.as_bytes())
     }
 
-    /// A name that is to be made; a directory without an id gets one.
+    /// Returns a name that is to be made; a directory without an id gets one.
     ///
     /// # Errors
     /// `NameTooLong`.
@@ -335,7 +335,7 @@ fn make(
     Ok(keys)
 }
 
-/// A time for what the layer makes by itself: the root's last change, since no
+/// Returns a time for what the layer makes by itself: the root's last change, since no
 /// caller has given one yet.
 fn below_now(below: &Fs, cred: &Cred, cancel: &Cancel) -> Result<volary_core::Time> {
     let cx = Ctx {

@@ -16,12 +16,12 @@ pub(super) type DirId = [u8; 16];
 
 const TAG: usize = 16;
 
-/// The longest name above, where the longest below is this.
+/// Returns the longest name above, where the longest below is this.
 pub(super) fn name_max(below: u16) -> u16 {
     (below / 8 * 5 + below % 8 * 5 / 8).saturating_sub(TAG as u16)
 }
 
-/// A name, sealed.
+/// Returns a name, sealed.
 pub(super) fn seal(keys: &Keys, dir: &DirId, name: &[u8]) -> Result<Vec<u8>> {
     let sealed = cipher(&keys.names)?
         .encrypt([dir], name)
@@ -29,13 +29,13 @@ pub(super) fn seal(keys: &Keys, dir: &DirId, name: &[u8]) -> Result<Vec<u8>> {
     Ok(BASE32_DNSSEC.encode(&sealed).into_bytes())
 }
 
-/// The name that was sealed; `None` for what was not sealed for this directory.
+/// Returns the name that was sealed; `None` for what was not sealed for this directory.
 pub(super) fn open(keys: &Keys, dir: &DirId, sealed: &[u8]) -> Option<Vec<u8>> {
     let sealed = BASE32_DNSSEC.decode(sealed).ok()?;
     cipher(&keys.names).ok()?.decrypt([dir], &sealed).ok()
 }
 
-/// A symlink's target, sealed, with a nonce: the same target is not seen to be.
+/// Returns a symlink's target, sealed, with a nonce: the same target is not seen to be.
 pub(super) fn seal_target(keys: &Keys, target: &[u8]) -> Result<Vec<u8>> {
     let nonce = keys.nonce();
     let sealed = cipher(&keys.targets)?
@@ -58,7 +58,7 @@ pub(super) fn open_target(keys: &Keys, sealed: &[u8]) -> Result<Vec<u8>> {
     opened.map_err(|_| bad())
 }
 
-/// The length of a target, by that of what is below.
+/// Returns the length of a target, by that of what is below.
 pub(super) fn target_len(below: u64) -> u64 {
     let bytes = below / 4 * 3 + below % 4 * 3 / 4;
     bytes.saturating_sub((24 + TAG) as u64)

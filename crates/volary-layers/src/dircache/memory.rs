@@ -79,7 +79,7 @@ impl Memory {
         self.is_fresh(learnt, now).then_some(attr)
     }
 
-    /// What a name leads to, with the attributes if they are known; `Some(None)`
+    /// Returns what a name leads to, with the attributes if they are known; `Some(None)`
     /// if it is known to lead nowhere.
     pub(super) fn entry(
         &mut self,

@@ -105,7 +105,7 @@ impl DirCache {
         self.lock(cx).keep(ticket, cx.now, dir, name, entry);
     }
 
-    /// The node that a name leads to just now, if that is easily said.
+    /// Returns the node that a name leads to just now, if that is easily said.
     fn node_at(&self, cx: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Option<NodeId> {
         self.lookup(cx, dir, name).ok().map(|entry| entry.node)
     }
@@ -359,7 +359,7 @@ impl Layer for DirCache {
         self.change_open(open, || self.below.allocate(cx, open, offset, len, hole))
     }
 
-    /// What a driver's own codes change is not known.
+    /// Returns what a driver's own codes change is not known.
     fn ioctl(&self, cx: &Ctx<'_>, open: OpenId, code: u32, input: &[u8]) -> Result<Vec<u8>> {
         let answer = self.below.ioctl(cx, open, code, input);
         let mut memory = self.memory.lock();

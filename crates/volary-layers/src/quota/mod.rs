@@ -115,7 +115,7 @@ impl Quota {
         Self::new(below, bounds)
     }
 
-    /// Bytes and nodes that count for `uid`, or, without `each`, for all.
+    /// Returns bytes and nodes that count for `uid`, or, without `each`, for all.
     pub fn used(&self, uid: u32) -> (u64, u64) {
         let share = self.state.lock().used.of(self.payer(uid));
         (share.bytes, share.nodes)
@@ -171,7 +171,7 @@ impl Quota {
         used.add(is.uid, bytes_of(is), 1);
     }
 
-    /// The owner that a new node will have.
+    /// Returns the owner that a new node will have.
     fn owner(set: &SetAttr, cred: &Cred) -> u32 {
         set.uid.unwrap_or(cred.uid)
     }

@@ -26,7 +26,7 @@ pub(super) struct Used {
 }
 
 impl Used {
-    /// The share of one owner, or of all.
+    /// Returns the share of one owner, or of all.
     pub(super) fn of(&self, owner: Option<u32>) -> Share {
         match owner {
             None => self.all,
@@ -34,7 +34,7 @@ impl Used {
         }
     }
 
-    /// The first owner of something, from number `from` on.
+    /// Returns the first owner of something, from number `from` on.
     pub(super) fn next(&self, from: u32) -> Option<(u32, Share)> {
         let next = self.owners.range(from..).next();
         next.map(|(&uid, &share)| (uid, share))

@@ -20,7 +20,7 @@ struct Way {
 }
 
 impl Subtree {
-    /// Whether a node that is no directory is found by going through the subtree, as far
+    /// Returns whether a node that is no directory is found by going through the subtree, as far
     /// as the bounds let. All that it comes by on the way is known then.
     ///
     /// # Errors

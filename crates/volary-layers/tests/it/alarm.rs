@@ -6,7 +6,7 @@ use volary_layers::{Alarm, Alert, Fault};
 
 type Told = Arc<Mutex<Vec<String>>>;
 
-/// A volume with an alarm, and what it has told.
+/// Returns a volume with an alarm, and what it has told.
 fn rig(below: Fs) -> (Rig, Arc<Alarm>, Told) {
     let told = Told::default();
     let lines = Arc::clone(&told);

@@ -2,7 +2,7 @@ use crate::{Rig, memory};
 use volary_core::{Call, Kind};
 use volary_layers::{Fault, FaultRule, When};
 
-/// Which of `count` look-ups fail.
+/// Returns which of `count` look-ups fail.
 fn failures(words: &str, count: usize) -> Vec<usize> {
     let rig = Rig::new(Fault::parse(memory(), words).unwrap());
     let root = rig.fs.root();

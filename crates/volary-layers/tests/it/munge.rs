@@ -67,7 +67,7 @@ proptest! {
     }
 }
 
-/// Bytes that are likely to be trouble.
+/// Returns bytes that are likely to be trouble.
 fn bytes() -> impl Strategy<Value = Vec<u8>> {
     let part = prop_oneof![
         Just(b"%".to_vec()),
@@ -82,7 +82,7 @@ fn bytes() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(part, 1..6).prop_map(|parts| parts.concat())
 }
 
-/// Whether Windows can hold the name.
+/// Returns whether Windows can hold the name.
 fn is_harmless(name: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(name) else {
         return false;

@@ -98,7 +98,7 @@ impl Layer for Lasting {
     }
 }
 
-/// The subtree anew, as after a restart, over ids that last.
+/// Returns the subtree anew, as after a restart, over ids that last.
 fn again(s: &Scene) -> Rig {
     let lasting: Fs = Arc::new(Lasting(s.below.fs.clone()));
     Rig::new(Subtree::new(lasting, b"/in").unwrap())

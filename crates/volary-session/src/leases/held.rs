@@ -36,7 +36,7 @@ pub(crate) struct Told {
 }
 
 impl Held {
-    /// A new lease.
+    /// Returns a new lease.
     pub(crate) fn new(
         key: LeaseKey,
         granted: LeaseBits,
@@ -69,7 +69,7 @@ impl Held {
         self.is_breaking() && now - asked >= limit && self.expire()
     }
 
-    /// What is held until it is acknowledged.
+    /// Returns what is held until it is acknowledged.
     pub(crate) fn granted(&self) -> LeaseBits {
         self.granted
     }
@@ -110,23 +110,23 @@ impl Held {
         }
     }
 
-    /// Whether the operation has something to take away, or to wait for.
+    /// Returns whether the operation has something to take away, or to wait for.
     pub(crate) fn is_hit(&self, impact: Impact) -> bool {
         let kept = self.breaking.map_or(self.granted, |b| b.required);
         kept.has_any(impact.strips) || self.is_awaited(impact)
     }
 
-    /// Whether the operation has to wait for what is being taken away.
+    /// Returns whether the operation has to wait for what is being taken away.
     pub(crate) fn is_awaited(&self, impact: Impact) -> bool {
         self.breaking.is_some() && self.granted.has_any(impact.awaits)
     }
 
-    /// Whether it is being taken away.
+    /// Returns whether it is being taken away.
     pub(crate) fn is_breaking(&self) -> bool {
         self.breaking.is_some()
     }
 
-    /// Whether the operation takes it away even from its own holder: an oplock
+    /// Returns whether the operation takes it away even from its own holder: an oplock
     /// lets nobody write to a file that others may read out of their caches.
     pub(crate) fn is_hit_by_own(&self, impact: Impact) -> bool {
         self.is_oplock()
@@ -204,7 +204,7 @@ impl Held {
         self.granted = LeaseBits::NONE;
     }
 
-    /// What is to be sent.
+    /// Returns what is to be sent.
     pub(crate) fn notice(&self, told: Told) -> Notice {
         Notice {
             sink: Arc::clone(&self.sink),

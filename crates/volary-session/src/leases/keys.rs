@@ -22,7 +22,7 @@ impl Keys {
         }
     }
 
-    /// The node that the key is for, while it has a lease.
+    /// Returns the node that the key is for, while it has a lease.
     pub(crate) fn node_of(&self, key: &LeaseKey) -> Option<NodeId> {
         self.nodes.get(key).copied()
     }

@@ -20,8 +20,8 @@ impl Range {
         last: u64::MAX,
     };
 
-    /// `len` bytes from `offset` on; all from there on if `len` is 0 or more
-    /// than there can be.
+    /// Returns the range of `len` bytes from `offset` on; to the end of all files if `len` is 0 or
+    /// more than a file can have.
     pub const fn new(offset: u64, len: u64) -> Self {
         let last = match len {
             0 => u64::MAX,
@@ -33,9 +33,8 @@ impl Range {
         }
     }
 
-    /// No bytes, between the one before `offset` and the one at it: an exact
-    /// lock that conflicts with one around that place. `None` at 0, which
-    /// nothing is around.
+    /// Returns an empty range before byte `offset`. An exact lock of it conflicts with one that
+    /// covers both neighbours. `None` at 0, which has one neighbour.
     pub const fn empty_at(offset: u64) -> Option<Self> {
         match offset.checked_sub(1) {
             Some(last) => Some(Self {
@@ -46,18 +45,18 @@ impl Range {
         }
     }
 
-    /// Whether there is no byte in it.
+    /// Returns whether there is no byte in it.
     pub const fn is_empty(self) -> bool {
         self.first > self.last
     }
 
-    /// Whether they have a byte in common, or an empty one lies within the
+    /// Returns whether they have a byte in common, or an empty one lies within the
     /// other.
     pub const fn overlaps(self, other: Self) -> bool {
         self.first <= other.last && other.first <= self.last
     }
 
-    /// How many bytes, as a driver is told: 0 if it goes to the end of all that a file can have.
+    /// Returns how many bytes, as a driver is told: 0 if it goes to the end of all that a file can have.
     pub(crate) const fn lock_len(self) -> u64 {
         if self.last == u64::MAX {
             0
@@ -67,7 +66,7 @@ impl Range {
     }
 }
 
-/// Whose a lock is. Locks of one owner never conflict.
+/// The owner of a lock. Locks of one owner never conflict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LockOwner {
     /// The client among whose owners this is; `None` for sessions without one.
@@ -77,7 +76,7 @@ pub struct LockOwner {
 }
 
 impl LockOwner {
-    /// The owner of an open's exact locks; no client has the number 0.
+    /// Returns the owner of an open's exact locks; no client has the number 0.
     pub(crate) fn exact(open: OpenId) -> Self {
         Self {
             client: Some(ClientId(0)),
@@ -85,7 +84,7 @@ impl LockOwner {
         }
     }
 
-    /// What a file system that keeps locks with others knows the owner by: two owners are not the
+    /// Returns what a file system that keeps locks with others knows the owner by: two owners are not the
     /// same because their clients number them alike.
     pub(crate) fn below(&self) -> u64 {
         let Some(client) = self.client else {
@@ -96,7 +95,7 @@ impl LockOwner {
         hasher.finish()
     }
 
-    /// The owner of an open's whole-file lock.
+    /// Returns the owner of an open's whole-file lock.
     pub(crate) fn of_open(open: OpenId) -> Self {
         Self {
             client: None,

@@ -20,7 +20,7 @@ impl Holding {
         self.0.len()
     }
 
-    /// Whether taking the range away from the owner leaves two locks of one.
+    /// Returns whether taking the range away from the owner leaves two locks of one.
     pub(super) fn splits(&self, owner: LockOwner, range: Range) -> bool {
         self.0.iter().any(|held| {
             let around = held.range.first < range.first && range.last < held.range.last;

@@ -62,13 +62,13 @@ impl NodeUse {
         self.others(by, impact).any(|held| held.is_awaited(impact))
     }
 
-    /// Whether one who has begun to wait goes on waiting: until all that was
+    /// Returns whether one who has begun to wait goes on waiting: until all that was
     /// begun to be taken away is given up.
     fn is_breaking(&mut self, by: By, impact: Impact) -> bool {
         self.others(by, impact).any(|held| held.is_breaking())
     }
 
-    /// What can be granted now of what is asked for.
+    /// Returns what can be granted now of what is asked for.
     fn grantable(&self, ask: &Ask) -> LeaseBits {
         let oplock = ask.sink.is_oplock();
         let mut bits = ask.want & ask.most;
@@ -105,7 +105,7 @@ impl NodeUse {
 }
 
 impl Uses {
-    /// What the driver tells of changes made elsewhere breaks leases, too.
+    /// Breaks leases after a change that was made elsewhere, of which the driver tells.
     pub(crate) fn changed_elsewhere(&self, change: Change) {
         match change {
             Change::Data(node) | Change::Entries(node) | Change::Gone(node) => {
@@ -116,7 +116,7 @@ impl Uses {
         }
     }
 
-    /// The node has changed: nobody keeps what they know of it.
+    /// Breaks the leases of others after a change of the node: nobody keeps what they know of it.
     pub(crate) fn change(&self, node: NodeId, by: By) {
         if self.has_leases() {
             let (notices, _) = self.strip(node, by, Impact::CHANGED);
@@ -124,22 +124,22 @@ impl Uses {
         }
     }
 
-    /// Whether there are any leases on the volume.
+    /// Returns whether there are any leases on the volume.
     pub(crate) fn has_leases(&self) -> bool {
         self.leased.load(Ordering::SeqCst) > 0
     }
 
-    /// Whether there are any leases on directories.
+    /// Returns whether there are any leases on directories.
     pub(crate) fn has_dir_leases(&self) -> bool {
         self.dirs_leased.load(Ordering::SeqCst) > 0
     }
 
-    /// How many leases there are on the volume.
+    /// Returns how many leases there are on the volume.
     pub(crate) fn lease_count(&self) -> usize {
         self.leased.load(Ordering::SeqCst)
     }
 
-    /// Whether an operation has something to take away, or to wait for.
+    /// Returns whether an operation has something to take away, or to wait for.
     pub(crate) fn is_hit(&self, node: NodeId, by: By, impact: Impact) -> bool {
         self.has_leases()
             && self.peek(node, |this| {
@@ -147,7 +147,7 @@ impl Uses {
             })
     }
 
-    /// Whether an operation would wait.
+    /// Returns whether an operation would wait.
     pub(crate) fn would_wait(&self, node: NodeId, by: By, impact: Impact) -> bool {
         let waits =
             |held: &mut Held| held.is_awaited(impact) || held.granted().has_any(impact.awaits);
@@ -309,7 +309,7 @@ impl Uses {
         })?
     }
 
-    /// The state of the key's lease.
+    /// Returns the state of the key's lease.
     ///
     /// # Errors
     /// `Invalid` if it has none.
@@ -325,7 +325,7 @@ impl Uses {
         self.with_lease(key, Held::give_up)
     }
 
-    /// The node that the key has a lease on.
+    /// Returns the node that the key has a lease on.
     pub(crate) fn leased_node(&self, key: &LeaseKey) -> Option<NodeId> {
         self.keys.lock().node_of(key)
     }
@@ -345,7 +345,7 @@ impl Uses {
         }
     }
 
-    /// How many wait.
+    /// Returns how many wait.
     pub(crate) fn waiting_count(&self) -> usize {
         self.waiting.load(Ordering::SeqCst)
     }

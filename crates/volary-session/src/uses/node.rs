@@ -50,7 +50,7 @@ impl Marked {
         client.is_some() && self.client == client
     }
 
-    /// Whether `new` does not mind this one.
+    /// Returns whether `new` does not mind this one.
     pub(super) fn is_spared_by(&self, new: &Self) -> bool {
         match new.beside {
             Beside::All => true,
@@ -242,7 +242,7 @@ impl NodeUse {
         }
     }
 
-    /// An entry that goes and that nobody has open any more, if there is one.
+    /// Returns an entry that goes and that nobody has open any more, if there is one.
     pub(super) fn due(&mut self, node: NodeId, naming: &Naming) -> Option<Removal> {
         let Self {
             marked, deleting, ..

@@ -33,7 +33,7 @@ impl Naming {
         }
     }
 
-    /// Whether two places of one node are one entry. A node without hard links
+    /// Returns whether two places of one node are one entry. A node without hard links
     /// has one, whatever it is called there: in another case, by a short name.
     pub(crate) fn is_same(&self, a: &Place, b: &Place) -> bool {
         if a.dir != b.dir {

@@ -157,7 +157,7 @@ fn a_name_for_what_is_anothers_needs_rights_on_it() {
     }
 }
 
-/// A directory that anybody may change, with `mode`, and a file of `OWNER` in it.
+/// Returns a directory that anybody may change, with `mode`, and a file of `OWNER` in it.
 fn shared(volume: &Arc<Volume>, mode: u32) -> (Session, NodeId, NodeId) {
     let root = root(volume);
     let dir = root.dir(root.root(), "tmp", 0o777);

@@ -209,7 +209,7 @@ fn create_opens_what_is_there_on_a_volume_that_takes_no_changes() {
     assert_eq!(closed.open_count(), 1);
 }
 
-/// A lease on a file of the volume: what is granted, and the breaks.
+/// Returns a lease on a file of the volume: what is granted, and the breaks.
 fn leased(fs: Fs) -> (Session, NodeId, LeaseBits, Receiver<LeaseBreak>) {
     let s = root(&volume_of(fs, true));
     let node = s.file(s.root(), "f", 0o666);

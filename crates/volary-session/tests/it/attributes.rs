@@ -23,7 +23,7 @@ fn times(atime: Option<SetTime>, mtime: Option<SetTime>) -> SetAttr {
     }
 }
 
-/// A file of `OWNER` with a mode, set by root so that all bits stay.
+/// Returns a file of `OWNER` with a mode, set by root so that all bits stay.
 fn file(volume: &Arc<Volume>, name: &str, mode: u32) -> NodeId {
     let owner = user(volume, OWNER);
     let node = owner.file(owner.root(), name, 0o600);

@@ -96,7 +96,7 @@ impl Caller {
         }
     }
 
-    /// All that was answered.
+    /// Returns all that was answered.
     fn run(mut self) -> BTreeSet<String> {
         let mut answers = BTreeSet::new();
         for _ in 0..OPS {

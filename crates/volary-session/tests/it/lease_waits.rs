@@ -226,7 +226,7 @@ fn one_who_waits_is_in_nobodys_way() {
     assert_eq!(s.find(s.root(), "g"), Ok(node));
 }
 
-/// An open with a place, on a file of its own.
+/// Returns an open with a place, on a file of its own.
 fn open_elsewhere(s: &Session) -> OpenId {
     let node = s.file(s.root(), "elsewhere", 0o666);
     let at = Some((s.root(), b"elsewhere".as_slice()));

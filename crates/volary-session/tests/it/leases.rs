@@ -82,7 +82,7 @@ pub(crate) fn shared(wants: Rights, allows: Rights) -> OpenHow {
     OpenHow::from(Mode::ReadWrite).with_share(Share { wants, allows })
 }
 
-/// An open of `/f` under the key.
+/// Returns an open of `/f` under the key.
 pub(crate) fn open(s: &Session, node: NodeId, key: LeaseKey) -> OpenId {
     let how = shared(ALL, ALL).with_lease_key(key);
     s.open_entry_of(node, Some((s.root(), b"f")), how).unwrap()

@@ -49,7 +49,7 @@ fn volume_of(fs: Fs, trust: bool) -> Arc<Volume> {
     Volume::new(fs, options)
 }
 
-/// An in-memory volume whose root anybody may write.
+/// Returns an in-memory volume whose root anybody may write.
 fn volume() -> Arc<Volume> {
     let options = MemOptions {
         dir_mode: 0o777,
@@ -81,7 +81,7 @@ fn user(volume: &Arc<Volume>, uid: u32) -> Session {
     volume.session(cred(uid))
 }
 
-/// What a result says, for comparing many at once.
+/// Returns what a result says, for comparing many at once.
 fn kind<T>(result: Result<T>) -> Option<Kind> {
     result.err().map(|e| e.kind())
 }

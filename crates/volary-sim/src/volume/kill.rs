@@ -59,7 +59,7 @@ impl Progress {
     }
 }
 
-/// The number of an operation among all those of all rounds: what it writes is
+/// Returns the number of an operation among all those of all rounds: what it writes is
 /// not mistaken for what was written some rounds before.
 fn tag(round: u64, i: usize) -> u32 {
     tag_bytes(true, (round as usize).wrapping_mul(1021).wrapping_add(i))
@@ -84,7 +84,7 @@ impl Volume {
         with_ctx(0, |cx| fs.detach(cx)).map_err(|e| e.to_string())
     }
 
-    /// The same on a volume that another process has attached, and without its end:
+    /// Returns the same on a volume that another process has attached, and without its end:
     /// `act` does each operation, with its number and the tag of its file.
     ///
     /// # Errors
@@ -172,7 +172,7 @@ impl Volume {
     }
 }
 
-/// An operation and what may be there of it before: of a write all up to each border of
+/// Returns an operation and what may be there of it before: of a write all up to each border of
 /// pages, in order.
 fn in_parts(op: &Op, pages: Option<u64>) -> Vec<Op> {
     let mut parts = Vec::new();
@@ -185,7 +185,7 @@ fn in_parts(op: &Op, pages: Option<u64>) -> Vec<Op> {
     parts
 }
 
-/// The removal of what was found.
+/// Returns the removal of what was found.
 fn gone((path, node): (String, Node)) -> Op {
     match node {
         Node::Dir(_) => Op::Rmdir(path),

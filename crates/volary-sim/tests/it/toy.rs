@@ -86,7 +86,7 @@ pub(crate) struct Story {
 
 pub(crate) struct Toy(pub(crate) Mistake);
 
-/// A sector: magic, three numbers and a checksum.
+/// Returns a sector: magic, three numbers and a checksum.
 fn pack(magic: u32, numbers: [u64; 3]) -> Vec<u8> {
     let mut bytes = magic.to_le_bytes().to_vec();
     numbers
@@ -104,7 +104,7 @@ fn sum(bytes: &[u8]) -> u32 {
     })
 }
 
-/// The numbers of a sector; with a wrong checksum only if it is not looked at.
+/// Returns the numbers of a sector; with a wrong checksum only if it is not looked at.
 fn unpack(bytes: &[u8], magic: u32, checked: bool) -> Option<[u64; 3]> {
     let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
     if checked && (word(0) != magic || word(28) != sum(&bytes[..28])) {
@@ -202,7 +202,7 @@ fn homes(dev: &dyn BlockDevice) -> Result<[u64; CELLS], String> {
     Ok(cells)
 }
 
-/// The cells that a record at a place of the log has, and where the next one is.
+/// Returns the cells that a record at a place of the log has, and where the next one is.
 fn record(dev: &dyn BlockDevice, at: u64, mistake: Mistake) -> Option<(u64, Vec<(usize, u64)>)> {
     let [seq, count, _] = unpack(&read(dev, LOG_AT + at), HEAD, true)?;
     if at + count + 2 > LOG {

@@ -209,7 +209,7 @@ fn a_time_before_what_the_format_can_keep_does_no_harm(c: &Case) {
     }
 }
 
-/// Whether `act`, done later, moves the time of last change.
+/// Returns whether `act`, done later, moves the time of last change.
 #[track_caller]
 fn moves_mtime(c: &Case, node: NodeId, act: impl FnOnce()) -> bool {
     let early = SetTime::To(Time::from_secs(1_000_000_000));

@@ -27,7 +27,7 @@ case_list! {
     cookies_hold_after_reattaching with WRITE | STABLE_COOKIES;
 }
 
-/// A directory with `count` files, named so that long and short names mix.
+/// Returns a directory with `count` files, named so that long and short names mix.
 fn filled(c: &Case, count: usize) -> NodeId {
     let dir = c.dir(c.root(), "d");
     for i in 0..count {
@@ -44,7 +44,7 @@ fn name(c: &Case, i: usize) -> String {
     }
 }
 
-/// How often each name is in a listing.
+/// Returns how often each name is in a listing.
 fn counted(items: &[Item]) -> HashMap<String, usize> {
     let mut counts = HashMap::new();
     for item in items {

@@ -57,7 +57,7 @@ fn ordinary_names_come_back_as_they_were_given(c: &Case) {
     come_back(c, &short(c, ORDINARY));
 }
 
-/// Those that are not too long for the volume.
+/// Returns those that are not too long for the volume.
 fn short(c: &Case, names: &[&'static str]) -> Vec<&'static str> {
     let max = usize::from(c.caps().name_max);
     let all = names.iter().copied();
@@ -137,7 +137,7 @@ fn case_is_not_kept(c: &Case) {
     assert_ne!(names[0], b"aB.cD", "kept, but not claimed");
 }
 
-/// A name of `len` bytes: of one-byte or of three-byte characters.
+/// Returns a name of `len` bytes: of one-byte or of three-byte characters.
 fn name_of(len: usize, wide: bool) -> String {
     let tail = "n".repeat(len % 3);
     if wide {

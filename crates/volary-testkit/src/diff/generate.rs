@@ -53,7 +53,7 @@ pub(super) fn op(rng: &mut Rng, names: usize, caps: &Caps) -> Op {
     }
 }
 
-/// What not every volume has.
+/// Returns what not every volume has.
 fn special(rng: &mut Rng, names: usize, caps: &Caps) -> Op {
     let kinds = [
         FileKind::Fifo,
@@ -123,7 +123,7 @@ fn byte(rng: &mut Rng, below: u8) -> u8 {
     u8::try_from(rng.below(below.into())).unwrap_or(0)
 }
 
-/// A size or an offset: small ones, and those beside what formats count in.
+/// Returns a size or an offset: small ones, and those beside what formats count in.
 fn size(rng: &mut Rng) -> u64 {
     let edge = [0, 512, 1024, 2048, 4096, 8192, 16_384, 32_768];
     match rng.below(10) {

@@ -72,7 +72,7 @@ pub enum Op {
 }
 
 impl Op {
-    /// The same with something smaller, in several ways: for shrinking.
+    /// Returns the same with something smaller, in several ways: for shrinking.
     pub(super) fn simpler(&self) -> Vec<Self> {
         let mut all = Vec::new();
         match self {

@@ -87,7 +87,7 @@ impl<'a> Pair<'a> {
         same(&ours, &model)
     }
 
-    /// What both have just found must be what both found before.
+    /// Returns what both have just found must be what both found before.
     fn same_node(&mut self) -> Told {
         let (Some(model), Some(ours)) = (self.model.found, self.ours.found) else {
             return Ok(());

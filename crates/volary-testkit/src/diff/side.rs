@@ -94,7 +94,7 @@ impl Side {
         Ok(Name::new(step.names[usize::from(index)].as_bytes())?)
     }
 
-    /// The directory that holds the last name of a path, and that name.
+    /// Returns the directory that holds the last name of a path, and that name.
     fn parent<'a>(&self, step: &Step<'a>, path: &Path) -> Result<(NodeId, Name<'a>)> {
         let (last, dirs) = path.0.split_last().ok_or(Kind::Invalid)?;
         let mut at = self.fs.root();

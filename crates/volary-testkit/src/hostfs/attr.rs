@@ -7,13 +7,13 @@ use rustix::fs::{
 };
 use volary_core::{Attr, FileKind, Kind, NodeId, Result, SetAttr, SetTime, Time};
 
-/// The attributes of what a descriptor is open for.
+/// Returns the attributes of what a descriptor is open for.
 pub(super) fn of(fd: impl AsFd) -> Result<Attr> {
     let stat = rustix::fs::fstat(fd).map_err(from_errno)?;
     from_stat(&stat).ok_or_else(|| Kind::Invalid.into())
 }
 
-/// The host's attributes as ours; `None` for a kind that we do not know.
+/// Returns the host's attributes as ours; `None` for a kind that we do not know.
 pub(super) fn from_stat(stat: &Stat) -> Option<Attr> {
     let (major, minor) = (
         rustix::fs::major(stat.st_rdev),
@@ -49,7 +49,7 @@ fn time(secs: i64, nanos: impl TryInto<u32>) -> Time {
     Time::new(secs, nanos.try_into().unwrap_or(0))
 }
 
-/// The path by which the node of a descriptor can be opened once more.
+/// Returns the path by which the node of a descriptor can be opened once more.
 pub(super) fn path_of(fd: impl AsFd) -> String {
     format!("/proc/self/fd/{}", fd.as_fd().as_raw_fd())
 }

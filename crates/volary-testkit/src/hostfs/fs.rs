@@ -109,7 +109,7 @@ impl HostFs {
         }
     }
 
-    /// Whether `dir` is, or lies in, what `name` leads to.
+    /// Returns whether `dir` is, or lies in, what `name` leads to.
     fn is_below(&self, dir: &OwnedFd, from: &OwnedFd, name: Name<'_>) -> bool {
         let Some(top) = Table::glance(from, name) else {
             return false;

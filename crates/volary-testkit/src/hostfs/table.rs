@@ -31,7 +31,7 @@ pub(super) struct Opened {
 }
 
 impl Table {
-    /// The descriptor of a node.
+    /// Returns the descriptor of a node.
     ///
     /// # Errors
     /// `Stale`.
@@ -43,7 +43,7 @@ impl Table {
             .ok_or_else(|| Kind::Stale.into())
     }
 
-    /// The descriptor of a directory that still has a name.
+    /// Returns the descriptor of a directory that still has a name.
     ///
     /// # Errors
     /// `Stale`, `NotDir`.
@@ -59,7 +59,7 @@ impl Table {
         Ok(fd)
     }
 
-    /// The node that `fd` was opened for, held from now on.
+    /// Returns the node that `fd` was opened for, held from now on.
     pub(super) fn hold(&self, fd: OwnedFd) -> Result<Entry> {
         let attr = attr::of(&fd)?;
         let mut held = self.held.lock();
@@ -70,19 +70,19 @@ impl Table {
         })
     }
 
-    /// The node that `name` leads to.
+    /// Returns the node that `name` leads to.
     pub(super) fn find(&self, dir: &OwnedFd, name: Name<'_>) -> Result<Entry> {
         self.find_bytes(dir, name.as_bytes())
     }
 
-    /// The same for any bytes, `..` too.
+    /// Returns the same for any bytes, `..` too.
     pub(super) fn find_bytes(&self, dir: &OwnedFd, name: &[u8]) -> Result<Entry> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let fd = openat(dir, name, flags, HostMode::empty()).map_err(from_errno)?;
         self.hold(fd)
     }
 
-    /// What `name` leads to, if anything, without holding it.
+    /// Returns what `name` leads to, if anything, without holding it.
     pub(super) fn glance(dir: &OwnedFd, name: Name<'_>) -> Option<Attr> {
         let stat = rustix::fs::statat(dir, name.as_bytes(), AtFlags::SYMLINK_NOFOLLOW);
         stat.ok().and_then(|s| attr::from_stat(&s))
@@ -115,7 +115,7 @@ impl Table {
         id
     }
 
-    /// An open.
+    /// Returns an open.
     ///
     /// # Errors
     /// `Stale`.

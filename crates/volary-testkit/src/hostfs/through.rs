@@ -11,7 +11,7 @@ const LATER: &str = "the kernel tells of the last close, and of what it forgets,
 /// What a mount, or [`hostfs`](super), does not show of a volume.
 const HIDDEN: u32 = Caps::XATTRS | Caps::EXTENTS | Caps::CHECKS_ACCESS | Caps::SHARED_LOCKS;
 
-/// The suite on mounts that `mount` makes: each a directory, what its volume can do, and what
+/// Returns the suite on mounts that `mount` makes: each a directory, what its volume can do, and what
 /// is to be kept for as long as it is used.
 pub fn through<T: Any + Send + Sync>(
     name: &str,

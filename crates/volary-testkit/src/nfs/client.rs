@@ -163,7 +163,7 @@ impl Client {
         self.changed(2, &args)
     }
 
-    /// A procedure that answers a status and `wcc_data`.
+    /// Returns a procedure that answers a status and `wcc_data`.
     fn changed(&mut self, procedure: u32, args: &Args) -> Nfs<Wcc> {
         let mut reply = self.nfs(procedure, args);
         let status = reply.u32();
@@ -216,7 +216,7 @@ impl Client {
         Ok((data, eof))
     }
 
-    /// What it came to, and the verifier.
+    /// Returns what it came to, and the verifier.
     pub fn write(
         &mut self,
         fh: &[u8],
@@ -348,7 +348,7 @@ impl Client {
         page(reply, true)
     }
 
-    /// All entries, in pages of `max` bytes.
+    /// Returns all entries, in pages of `max` bytes.
     pub fn list(&mut self, dir: &[u8], max: u32) -> Nfs<Vec<Listed>> {
         let (mut all, mut from) = (Vec::new(), (0, 0));
         loop {

@@ -35,7 +35,7 @@ impl Locker {
         args.u32(self.process).u64(offset).u64(len)
     }
 
-    /// The status of a procedure that answers a cookie and a status.
+    /// Returns the status of a procedure that answers a cookie and a status.
     fn ask(&mut self, procedure: u32, args: &Args) -> (u32, Reply) {
         let mut reply = self
             .client
@@ -102,13 +102,13 @@ impl Locker {
         status
     }
 
-    /// The status of a question who is in the way of an exclusive lock.
+    /// Returns the status of a question who is in the way of an exclusive lock.
     pub fn test_status(&mut self, range: (u64, u64)) -> u32 {
         let args = Args::new().opaque(b"cookie").u32(1);
         self.ask(1, &self.lock_args(args, range)).0
     }
 
-    /// Who is in the way: whether exclusively, process, range.
+    /// Returns who is in the way: whether exclusively, process, range.
     pub fn test(&mut self, range: (u64, u64), exclusive: bool) -> Option<(bool, u32, u64, u64)> {
         let args = Args::new().opaque(b"cookie").u32(exclusive.into());
         let (status, mut reply) = self.ask(1, &self.lock_args(args, range));

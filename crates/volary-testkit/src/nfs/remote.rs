@@ -37,7 +37,7 @@ struct Held {
 }
 
 impl Remote {
-    /// The export that tests use, which shows these abilities.
+    /// Returns the export that tests use, which shows these abilities.
     ///
     /// # Panics
     /// If its root cannot be looked at.
@@ -74,7 +74,7 @@ impl Remote {
     }
 }
 
-/// A status as a kind, as far as it says which.
+/// Returns a status as a kind, as far as it says which.
 fn kind(status: u32) -> volary_core::Error {
     let kind = match status {
         1 => Kind::NotPermitted,

@@ -109,7 +109,7 @@ impl Caller {
     }
 }
 
-/// A call, without its record mark.
+/// Returns a call, without its record mark.
 pub fn call(xid: u32, (program, version, procedure): (u32, u32, u32), who: &Caller) -> Args {
     let head = Args::new().u32(xid).u32(0).u32(2);
     let head = head.u32(program).u32(version).u32(procedure);
@@ -162,7 +162,7 @@ impl Wire {
         reply
     }
 
-    /// A call that is accepted, and what the procedure answers.
+    /// Returns a call that is accepted, and what the procedure answers.
     pub fn call(&mut self, what: (u32, u32, u32), who: &Caller, args: &Args) -> Reply {
         let mut reply = self.ask(what, who, args);
         let head = [reply.u32(), reply.u32(), reply.u32(), reply.u32()];

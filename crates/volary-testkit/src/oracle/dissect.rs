@@ -5,7 +5,7 @@ use crate::tree::Tree;
 use std::path::Path;
 use std::process::Command;
 
-/// All that each of these images holds; `python` is [one that has
+/// Returns all that each of these images holds; `python` is [one that has
 /// it](super::python::with_dissect_ffs).
 ///
 /// # Errors

@@ -43,7 +43,7 @@ pub fn check(image: &Path) -> Result<(), String> {
     }
 }
 
-/// Whether there is nothing but the version and the summary.
+/// Returns whether there is nothing but the version and the summary.
 pub(super) fn is_clean(printed: &str) -> bool {
     let lines = printed.lines().filter(|line| {
         let summary = line.contains(" files, ") && line.contains(" clusters");

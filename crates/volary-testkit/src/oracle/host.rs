@@ -9,7 +9,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use volary_core::{FileKind, Time};
 
-/// All that is in a directory: files and directories, without owners.
+/// Returns all that is in a directory: files and directories, without owners.
 ///
 /// # Errors
 /// What the host answers.

@@ -4,7 +4,7 @@
 use crate::tree::{Leaf, Tree};
 use volary_core::{FileKind, Time};
 
-/// A tree for each volume.
+/// Returns a tree for each volume.
 ///
 /// # Errors
 /// A line that is none of these, or that says what was said.
@@ -60,7 +60,7 @@ fn node(line: &str) -> Option<(Vec<u8>, Leaf)> {
     Some((bytes(path)?, leaf))
 }
 
-/// What pairs of digits stand for.
+/// Returns what pairs of digits stand for.
 fn bytes(hex: &str) -> Option<Vec<u8>> {
     let pairs = (0..hex.len()).step_by(2);
     let byte = |at| u8::from_str_radix(hex.get(at..at + 2)?, 16).ok();

@@ -18,7 +18,7 @@ pub const MATTRIB: Tool = Tool {
     package: "mtools",
 };
 
-/// The others, by name.
+/// Returns the others, by name.
 fn tool(program: &'static str) -> Command {
     let package = "mtools";
     let mut command = Tool { program, package }.command();
@@ -49,7 +49,7 @@ pub fn copy_in(image: &Path, from: &Path) -> Result<(), String> {
     run(command.args(paths).arg("::/")).map(drop)
 }
 
-/// All that the volume holds, as mcopy reads it.
+/// Returns all that the volume holds, as mcopy reads it.
 ///
 /// # Errors
 /// What mcopy printed.
@@ -64,7 +64,7 @@ pub fn tree(image: &Path) -> Result<Tree, String> {
     host::tree(dir.path()).map_err(|e| e.to_string())
 }
 
-/// The DOS attributes of all that the volume holds: path and letters, such as
+/// Returns the DOS attributes of all that the volume holds: path and letters, such as
 /// `AR` or `H`.
 ///
 /// # Errors

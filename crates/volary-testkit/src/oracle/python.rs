@@ -4,7 +4,7 @@ use super::skip;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A Python that has impacket and smbprotocol, two SMB clients that share no code
+/// Returns a Python that has impacket and smbprotocol, two SMB clients that share no code
 /// with Samba's: where `cargo xtask tools` installs them, or the system's. `None`,
 /// with a line that says so, where there is none.
 ///
@@ -14,7 +14,7 @@ pub fn with_smb_clients() -> Option<PathBuf> {
     having("impacket, smbprotocol")
 }
 
-/// A Python that has dissect.ffs, which [`dissect`](super::dissect) runs; found in the same
+/// Returns a Python that has dissect.ffs, which [`dissect`](super::dissect) runs; found in the same
 /// way.
 ///
 /// # Panics

@@ -24,7 +24,7 @@ pub const RECOVER: Tool = Tool {
     package: "sleuthkit",
 };
 
-/// All that the volume holds, deleted names left out.
+/// Returns all that the volume holds, deleted names left out.
 ///
 /// # Errors
 /// What fls, tsk_recover or icat printed.
@@ -94,7 +94,7 @@ fn parse_line(line: &str) -> Option<Row> {
     Some(Row { path, inode, leaf })
 }
 
-/// The bits that a mode in letters stands for, as ls writes it.
+/// Returns the bits that a mode in letters stands for, as ls writes it.
 fn permissions(letters: &str) -> Option<u32> {
     let mut bits = 0;
     for (place, letter) in letters.bytes().skip(1).enumerate() {

@@ -75,7 +75,7 @@ fn the_lines_of_readers_in_python_are_read() {
     assert!(listed::trees("ufs: cannot mount\n").is_err());
 }
 
-/// An image with some files, made by mkfs.fat and mcopy.
+/// Returns an image with some files, made by mkfs.fat and mcopy.
 fn image() -> (tempfile::TempDir, PathBuf, Tree) {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let image = dir.path().join("fat.img");
@@ -140,7 +140,7 @@ fn fsck_fat_finds_what_is_broken() {
     dosfstools::check(&image).expect_err("a broken chain");
 }
 
-/// A vmrun that dies so often before its script begins.
+/// Returns a vmrun that dies so often before its script begins.
 fn dying(times: u32) -> (tempfile::TempDir, Command) {
     let dir = tempfile::tempdir().expect("a directory");
     let text = format!(

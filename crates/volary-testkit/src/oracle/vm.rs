@@ -18,7 +18,7 @@ pub enum Disk {
     Write,
 }
 
-/// Where vmrun is: `$VOLARY_SHARED/tools/vmrun/vmrun`, or the same in
+/// Returns where vmrun is: `$VOLARY_SHARED/tools/vmrun/vmrun`, or the same in
 /// `../shared` beside the repository. `None`, with a line that says so, where
 /// it is not or has not been set up.
 ///
@@ -48,7 +48,7 @@ fn guest_is_set_up() -> bool {
     dir.join("linux.vmlinux").is_file() || dir.join("linux.cpio").is_file()
 }
 
-/// A guest to be run, with one processor: with two, emulation computes half as much again, and a
+/// Returns a guest to be run, with one processor: with two, emulation computes half as much again, and a
 /// kernel that patched its own code panicked.
 pub fn command(vmrun: &Path) -> Command {
     let mut command = Command::new(vmrun);
@@ -103,7 +103,7 @@ fn run(vmrun: &mut Command, script: &str) -> Result<String, String> {
 /// What a script prints first that [`boot`] is to run.
 const BEGUN: &str = "the script begins\n";
 
-/// A script that says when it begins, for [`boot`].
+/// Returns a script that says when it begins, for [`boot`].
 pub(super) fn that_says_so(script: &str) -> String {
     format!("printf '{}'\n{script}", BEGUN.escape_default())
 }
@@ -160,7 +160,7 @@ impl<'a> Volume<'a> {
 /// Options of a mount of FAT that shows names as we do, and times in UTC.
 pub const FAT_OPTIONS: &str = "utf8,codepage=437,tz=UTC,umask=022";
 
-/// All that each image holds, as Linux reads it, in one run, however many there are.
+/// Returns all that each image holds, as Linux reads it, in one run, however many there are.
 ///
 /// # Errors
 /// What was printed, if an image could not be mounted or read.

@@ -44,7 +44,7 @@ const BASIC: u8 = 4;
 const ALL: u8 = 18;
 const FULL_SIZE: u8 = 7;
 
-/// A status as a kind, as far as it says which.
+/// Returns a status as a kind, as far as it says which.
 fn kind(fail: Fail) -> volary_core::Error {
     let kind = match fail {
         Fail::Gone => Kind::Io,
@@ -104,7 +104,7 @@ fn child(dir: &str, name: Name<'_>) -> Result<String> {
     })
 }
 
-/// What `FileAllInformation` says of a node.
+/// Returns what `FileAllInformation` says of a node.
 fn entry(all: &[u8]) -> Entry {
     let node = NodeId::new(u64_at(all, 64), 0).expect("an index");
     let is_dir = all[61] != 0;
@@ -163,7 +163,7 @@ impl State {
         done(answer)
     }
 
-    /// What is there, which is known by this path from now on.
+    /// Returns what is there, which is known by this path from now on.
     fn seen(&mut self, path: &str) -> Result<Entry> {
         let how = any(0);
         let all = self.at(path, &how, |client, open| client.query(open, 1, ALL))?;
@@ -172,7 +172,7 @@ impl State {
         Ok(entry)
     }
 
-    /// The path of a name in a directory.
+    /// Returns the path of a name in a directory.
     fn place(&mut self, dir: NodeId, name: Name<'_>) -> Result<String> {
         let path = self.path(dir)?.to_owned();
         if self.seen(&path)?.attr.kind != FileKind::Dir {
@@ -213,7 +213,7 @@ fn any(access: u32) -> How {
 }
 
 impl Remote {
-    /// A share that shows these abilities; times have steps of 100 ns at least.
+    /// Returns a share that shows these abilities; times have steps of 100 ns at least.
     ///
     /// # Panics
     /// If its root cannot be looked at.
@@ -238,7 +238,7 @@ impl Remote {
         self.state.with(work)
     }
 
-    /// What SMB has no request for, or this client does not ask.
+    /// Returns what SMB has no request for, or this client does not ask.
     fn refuse<T>(&self) -> Result<T> {
         let writes = self.caps.has(Caps::WRITE);
         Err(if writes {

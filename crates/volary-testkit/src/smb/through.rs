@@ -21,12 +21,12 @@ const HIDDEN: u32 = Caps::MODES
     | Caps::SWAP
     | Caps::ANY_NAME;
 
-/// What a share shows of what its volume can do.
+/// Returns what a share shows of what its volume can do.
 pub fn shown(caps: Caps) -> Caps {
     caps.without(HIDDEN)
 }
 
-/// The suite, of volumes that [`Remote`](super::Remote) shows.
+/// Returns the suite, of volumes that [`Remote`](super::Remote) shows.
 pub fn through(suite: Suite) -> Suite {
     suite.own_clock().leave_out_all(&LEFT_OUT)
 }

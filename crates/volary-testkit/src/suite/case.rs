@@ -68,17 +68,17 @@ impl Case {
         ended.expect("detach at the end of the case");
     }
 
-    /// The volume.
+    /// Returns the volume.
     pub fn fs(&self) -> Fs {
         self.fs.read().clone()
     }
 
-    /// What it claims.
+    /// Returns what it claims.
     pub fn caps(&self) -> Caps {
         self.caps
     }
 
-    /// A name as it is, or its end where the volume keeps no names of that length.
+    /// Returns a name as it is, or its end where the volume keeps no names of that length.
     pub fn fitting(&self, name: impl Into<String>) -> String {
         let name = name.into();
         let over = name.len().saturating_sub(self.caps.name_max.into());
@@ -86,22 +86,22 @@ impl Case {
         name[from.unwrap_or(name.len())..].to_owned()
     }
 
-    /// Whether the volume claims all of `bits`.
+    /// Returns whether the volume claims all of `bits`.
     pub fn has(&self, bits: u32) -> bool {
         self.caps.has(bits)
     }
 
-    /// The root directory.
+    /// Returns the root directory.
     pub fn root(&self) -> NodeId {
         self.fs.read().root()
     }
 
-    /// Whether the volume's time stamps come from the calls.
+    /// Returns whether the volume's time stamps come from the calls.
     pub fn takes_our_time(&self) -> bool {
         !self.own_clock
     }
 
-    /// The time of the calls.
+    /// Returns the time of the calls.
     pub fn now(&self) -> Time {
         Time::from_secs(self.now.load(Ordering::Relaxed))
     }
@@ -150,7 +150,7 @@ impl Case {
         self.fs().lookup(&self.cx(), dir, check(name.as_ref())?)
     }
 
-    /// The node that a name leads to.
+    /// Returns the node that a name leads to.
     #[track_caller]
     pub fn find(&self, dir: NodeId, name: impl AsRef<[u8]>) -> NodeId {
         let name = name.as_ref();
@@ -170,7 +170,7 @@ impl Case {
         self.create_as(dir, name, how, &self.usual(0o644))
     }
 
-    /// The same, with attributes.
+    /// Returns the same, with attributes.
     pub fn create_as(
         &self,
         dir: NodeId,
@@ -273,7 +273,7 @@ impl Case {
         self.fs().getattr(&self.cx(), node)
     }
 
-    /// The attributes of a node that is there.
+    /// Returns the attributes of a node that is there.
     #[track_caller]
     pub fn attr(&self, node: NodeId) -> Attr {
         self.getattr(node).expect("getattr")
@@ -335,7 +335,7 @@ impl Case {
         self.fs().write(&self.cx(), open, None, data)
     }
 
-    /// What a file holds.
+    /// Returns what a file holds.
     #[track_caller]
     pub fn content(&self, node: NodeId) -> Vec<u8> {
         let open = self.open_to_read(node);
@@ -381,7 +381,7 @@ impl Case {
         }
     }
 
-    /// All entries from `from` on, in as many calls as it takes.
+    /// Returns all entries from `from` on, in as many calls as it takes.
     #[track_caller]
     pub fn list_from(&self, open: OpenId, from: Cookie, entries_max: usize) -> Vec<Item> {
         let (mut all, mut at) = (Vec::new(), from);
@@ -398,7 +398,7 @@ impl Case {
         }
     }
 
-    /// All entries of a directory.
+    /// Returns all entries of a directory.
     #[track_caller]
     pub fn list(&self, dir: NodeId) -> Vec<Item> {
         let open = self.open_to_read(dir);
@@ -407,7 +407,7 @@ impl Case {
         all
     }
 
-    /// The names in a directory, sorted.
+    /// Returns the names in a directory, sorted.
     #[track_caller]
     pub fn names(&self, dir: NodeId) -> Vec<String> {
         sorted_names(&self.list(dir))
@@ -427,7 +427,7 @@ impl Case {
         self.refuses_with(&[kind], act);
     }
 
-    /// The same, for any of some kinds.
+    /// Returns the same, for any of some kinds.
     #[track_caller]
     pub fn refuses_with<T: Debug>(&self, kinds: &[Kind], act: impl FnOnce() -> Result<T>) {
         let before = self.tree();
@@ -448,7 +448,7 @@ impl Case {
     }
 }
 
-/// The names of a listing, sorted.
+/// Returns the names of a listing, sorted.
 pub(crate) fn sorted_names(items: &[Item]) -> Vec<String> {
     let mut names: Vec<String> = items
         .iter()

@@ -22,7 +22,7 @@ pub(crate) type Checker = Box<dyn Fn() -> Result<(), String>>;
 pub(crate) type Attacher = Box<dyn Fn() -> Fs + Send + Sync>;
 
 impl Fresh {
-    /// A volume that takes changes, unless it says otherwise, and is empty.
+    /// Returns a volume that takes changes, unless it says otherwise, and is empty.
     pub fn new(fs: Fs) -> Self {
         Self {
             fs,
@@ -63,7 +63,7 @@ impl Fresh {
         self
     }
 
-    /// The volume under a layer.
+    /// Returns the volume under a layer.
     #[must_use]
     pub fn under(mut self, layer: fn(Fs) -> Fs) -> Self {
         self.fs = layer(self.fs);

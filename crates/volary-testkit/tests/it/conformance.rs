@@ -9,7 +9,7 @@ pub(crate) fn model(options: MemOptions) -> Fs {
     Mem::attach(options, Time::from_secs(1_700_000_000)).expect("an in-memory volume")
 }
 
-/// The model without some abilities, and small enough to be filled.
+/// Returns the model without some abilities, and small enough to be filled.
 pub(crate) fn lacking(bits: u32) -> MemOptions {
     let all = MemOptions::sized(5 << 20);
     MemOptions {
@@ -48,7 +48,7 @@ fn the_model_conforms_in_the_shape_of_fat() {
     Suite::new("mem like FAT", || model(like_fat())).run();
 }
 
-/// What a FAT volume without the UNIX extension promises.
+/// Returns what a FAT volume without the UNIX extension promises.
 fn like_fat() -> MemOptions {
     let mut options = lacking(
         Caps::MODES

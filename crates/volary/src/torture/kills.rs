@@ -43,7 +43,7 @@ pub enum Way {
 }
 
 impl Way {
-    /// What the command that tries a round again says of it.
+    /// Returns what the command that tries a round again says of it.
     fn words(&self) -> String {
         match self {
             Self::Alone => String::new(),
@@ -71,7 +71,7 @@ pub struct Killed {
     pub synced: u64,
 }
 
-/// What is run in round `seed`, on a volume that holds the preset.
+/// Returns what is run in round `seed`, on a volume that holds the preset.
 fn script(volume: &Volume, steps: usize, seed: u64) -> Words<Ops> {
     let script = scripts::random(seed, steps, &volume.preset_tree()?, SIZE_MAX);
     Ok(script.with_names(volume.names))
@@ -171,7 +171,7 @@ fn round(volume: &Volume, plan: &Kills, seed: u64, all: &mut Killed) -> Words<()
     volume.renew(dev)
 }
 
-/// The process that is killed: `volary torture load`.
+/// Returns the process that is killed: `volary torture load`.
 fn loading(volume: &Volume, plan: &Kills, seed: u64) -> Command {
     let mount = plan.way.mount().into_iter();
     let mut command = Command::new(&plan.program);

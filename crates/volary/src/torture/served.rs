@@ -55,7 +55,7 @@ impl Protocol {
     }
 }
 
-/// The process that is killed: `volary serve` on an image.
+/// Returns the process that is killed: `volary serve` on an image.
 pub(super) fn command(volume: &Volume, program: &Path, image: &Path, by: Protocol) -> Command {
     let mut command = Command::new(program);
     let option = format!("--{}", by.name());
@@ -131,13 +131,13 @@ pub(super) fn driven(
     }
 }
 
-/// Where it says that it serves.
+/// Returns where it says that it serves.
 fn address(line: &str, by: Protocol) -> Option<SocketAddr> {
     let (_, rest) = line.split_once(&format!("\"{}\":\"", by.name()))?;
     rest.split('"').next()?.parse().ok()
 }
 
-/// The export, by the driver that others have for it.
+/// Returns the export, by the driver that others have for it.
 fn mounted(at: SocketAddr, name: &str) -> Result<Fs> {
     let location = Location::parse(format!("{at}/{name}?timeout=60").as_bytes())?;
     let options = NfsOptions::default().with(&location, &Options::new())?;
@@ -230,7 +230,7 @@ fn perform(client: &Client, op: &Op, tag: u32) -> Result<()> {
     done.map_err(|fail| error(fail, op))
 }
 
-/// A path as SMB has it.
+/// Returns a path as SMB has it.
 fn named(path: &str) -> String {
     path.trim_start_matches('/').replace('/', "\\")
 }

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use volary::Volume;
 use volary::fuse::{Checks, Locks, MountOptions, Mounted, Stop};
 
-/// Whether this host can mount; says so if not.
+/// Returns whether this host can mount; says so if not.
 pub(crate) fn can_mount() -> bool {
     let able = Path::new("/dev/fuse").exists() && rustix::process::geteuid().is_root();
     if !able {
@@ -70,7 +70,7 @@ impl Fuse {
         self.mounted.path().join(PATHS[name])
     }
 
-    /// The number of the node and its size, if there is one.
+    /// Returns the number of the node and its size, if there is one.
     pub(crate) fn seen(&self, name: Name) -> Option<(u64, u64)> {
         match fs::symlink_metadata(self.at(name)) {
             Ok(meta) => Some((meta.ino(), meta.size())),
@@ -145,7 +145,7 @@ impl Fuse {
         done(self.held[&number].write_all_at(data, offset))
     }
 
-    /// All of the file.
+    /// Returns all of the file.
     pub(crate) fn lock(&self, number: u64, alone: bool) -> Answer {
         let how = if alone {
             FlockOperation::NonBlockingLockExclusive

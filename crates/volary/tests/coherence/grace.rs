@@ -14,7 +14,7 @@ const OF_SMB: u64 = 1;
 const OF_FUSE: u64 = 2;
 const FIRST: u64 = 0;
 
-/// A file for SMB and NFS, and one for the mount, whose locks are of all bytes.
+/// Returns a file for SMB and NFS, and one for the mount, whose locks are of all bytes.
 fn scene() -> World {
     let mut world = World::new(Kind::Mem);
     let plain = Share {

@@ -126,7 +126,7 @@ impl Model {
     }
 }
 
-/// A mount's process locks all of a file, whichever of its opens it names.
+/// Returns a mount's process locks all of a file, whichever of its opens it names.
 fn lock_of(who: Who, number: u64, unit: u64) -> (Owner, Span) {
     match who {
         Who::Smb(_) => (Owner::Smb(number), Span::Unit(unit)),

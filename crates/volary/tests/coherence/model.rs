@@ -78,7 +78,7 @@ impl Model {
         }
     }
 
-    /// The number of a client's n-th held open, counted round.
+    /// Returns the number of a client's n-th held open, counted round.
     pub(crate) fn open_of(&self, who: Who, n: usize) -> Option<u64> {
         let mine: Vec<u64> = self.opens_of(who).collect();
         (!mine.is_empty()).then(|| mine[n % mine.len()])
@@ -94,18 +94,18 @@ impl Model {
         &found.expect("an open").1
     }
 
-    /// The number that the next open gets.
+    /// Returns the number that the next open gets.
     pub(crate) fn next_number(&self) -> u64 {
         self.numbers
     }
 
-    /// The lease that the open has a part in.
+    /// Returns the lease that the open has a part in.
     pub(crate) fn lease_of(&self, number: u64) -> u8 {
         let key = self.held(number).key();
         key.and_then(|key| self.leases.get(&key)).map_or(0, |b| *b)
     }
 
-    /// Whether a client may know better than the server what a file holds.
+    /// Returns whether a client may know better than the server what a file holds.
     pub(crate) fn is_gathered(&self, file: File) -> bool {
         let mut leases = self.leases.iter();
         leases.any(|((_, leased), bits)| *leased == file && bits & W != 0)
@@ -189,7 +189,7 @@ impl Model {
         }
     }
 
-    /// Whether something open does not go with an open like this.
+    /// Returns whether something open does not go with an open like this.
     fn clashes(&self, file: File, wants: u8, allows: u8) -> bool {
         let used = |theirs: u8| theirs != 0 && wants != 0;
         let nfs = self.nfs_opens.get(&file);
@@ -209,7 +209,7 @@ impl Model {
         })
     }
 
-    /// An open, held or brief: the file.
+    /// Returns an open, held or brief: the file.
     fn open(
         &mut self,
         name: Name,
@@ -307,7 +307,7 @@ impl Model {
         Ok(())
     }
 
-    /// Whether what is open by clients of SMB lets others do this.
+    /// Returns whether what is open by clients of SMB lets others do this.
     fn check(&self, file: File, rights: u8, but: Option<u64>) -> Result<(), No> {
         let mut others = self
             .opens
@@ -318,7 +318,7 @@ impl Model {
         if clash { Err(No::Sharing) } else { Ok(()) }
     }
 
-    /// How many opens the file has.
+    /// Returns how many opens the file has.
     pub(crate) fn count_of(&self, file: File) -> usize {
         let nfs = self.nfs_opens.get(&file).into_iter().flatten();
         let held = self.opens.iter().filter(|(_, held)| held.file == file);

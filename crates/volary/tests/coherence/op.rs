@@ -95,7 +95,7 @@ pub(crate) enum No {
 }
 
 impl No {
-    /// What this client's protocol makes of it: some have one word for several.
+    /// Returns what this client's protocol makes of it: some have one word for several.
     pub(crate) fn as_seen_by(self, who: Who) -> Self {
         match (who, self) {
             (Who::Fuse, Self::Pending) => Self::NotFound,
@@ -157,7 +157,7 @@ fn share(rng: &mut Rng) -> Share {
     }
 }
 
-/// What is done by name, by any client.
+/// Returns what is done by name, by any client.
 pub(crate) fn named(rng: &mut Rng) -> Op {
     let name = rng.index(PATHS.len());
     let (offset, len) = (rng.below(4) * 2500, 1 + rng.index(9000));
@@ -172,7 +172,7 @@ pub(crate) fn named(rng: &mut Rng) -> Op {
     }
 }
 
-/// What is done through held opens, and locks.
+/// Returns what is done through held opens, and locks.
 pub(crate) fn held(rng: &mut Rng) -> Op {
     let name = rng.index(PATHS.len());
     let (client, open) = (rng.index(CLIENTS), rng.index(4));

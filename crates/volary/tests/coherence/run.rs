@@ -154,7 +154,7 @@ fn fail((on, when, how): (On, When, How), ops: &[Op]) {
     world.check_servers();
 }
 
-/// Whether it is what the NFS server keeps open for a while that is not renamed over:
+/// Returns whether it is what the NFS server keeps open for a while that is not renamed over:
 /// it could not be told to let go.
 fn is_in_the_way(op: Op, answer: &Answer) -> bool {
     *answer == Err(No::Access) && matches!(op, Op::Rename(Who::Smb(_), ..))

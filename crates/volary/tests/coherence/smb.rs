@@ -103,7 +103,7 @@ impl Of {
         }
     }
 
-    /// What the client believes to have by this lease.
+    /// Returns what the client believes to have by this lease.
     pub(crate) fn bits(&self, key: &Key) -> u8 {
         lock(&self.kept).get(key).map_or(0, |kept| kept.bits as u8)
     }

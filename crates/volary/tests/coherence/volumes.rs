@@ -51,13 +51,13 @@ impl Ground {
         }
     }
 
-    /// The same file system, to users who know nothing of those of the volume.
+    /// Returns the same file system, to users who know nothing of those of the volume.
     pub(crate) fn another_volume(&self) -> Arc<Volume> {
         let options = volary::VolumeOptions::new("apart", clock);
         Volume::new(self.volume.fs().clone(), options)
     }
 
-    /// The most that a lease can be: where others change nodes, nothing, or what
+    /// Returns the most that a lease can be: where others change nodes, nothing, or what
     /// the driver tells of.
     pub(crate) fn lease_most(&self) -> u8 {
         let caps = self.volume.caps();

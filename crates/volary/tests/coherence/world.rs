@@ -45,7 +45,7 @@ pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
     panic!("in vain waited until {what}");
 }
 
-/// The directory of a path, as clients of SMB name it.
+/// Returns the directory of a path, as clients of SMB name it.
 pub(crate) fn dir_of(name: Name) -> &'static str {
     PATHS[name].split_once('/').map_or("", |(dir, _)| dir)
 }
@@ -207,7 +207,7 @@ impl World {
         }
     }
 
-    /// The number of the node and its size, past all servers.
+    /// Returns the number of the node and its size, past all servers.
     pub(crate) fn there(&self, name: Name) -> Option<(u64, u64)> {
         let root = self.ground.volume.session(Cred::root());
         let path = format!("/{}", PATHS[name]);
@@ -252,7 +252,7 @@ impl World {
         assert!(self.smb_server.runs());
     }
 
-    /// What the session itself reads.
+    /// Returns what the session itself reads.
     pub(crate) fn truth(&self, name: Name) -> Option<Vec<u8>> {
         let (_, size) = self.there(name)?;
         let root = self.ground.volume.session(Cred::root());
@@ -266,7 +266,7 @@ impl World {
         Some(data)
     }
 
-    /// What every client sees of every name and listing.
+    /// Returns what every client sees of every name and listing.
     pub(crate) fn everything(&mut self, model: &Model) -> Vec<(Op, Answer)> {
         let mut all = Vec::new();
         let mut whos = vec![Who::Fuse];
@@ -285,7 +285,7 @@ impl World {
     }
 }
 
-/// Whether an answer of a mount may still be on its way: of what it keeps.
+/// Returns whether an answer of a mount may still be on its way: of what it keeps.
 pub(crate) fn may_lag(op: Op) -> bool {
     matches!(
         op,
@@ -293,7 +293,7 @@ pub(crate) fn may_lag(op: Op) -> bool {
     )
 }
 
-/// What `op` is about by name.
+/// Returns what `op` is about by name.
 pub(crate) fn names_of(op: Op) -> Vec<Name> {
     match op {
         Op::Create(_, name)
@@ -308,12 +308,12 @@ pub(crate) fn names_of(op: Op) -> Vec<Name> {
     }
 }
 
-/// Whether the mount does it.
+/// Returns whether the mount does it.
 pub(crate) fn is_fuse(op: Op) -> bool {
     who_of(op) == Who::Fuse
 }
 
-/// The client that does it.
+/// Returns the client that does it.
 pub(crate) fn who_of(op: Op) -> Who {
     match op {
         Op::Create(who, _)
@@ -334,7 +334,7 @@ pub(crate) fn who_of(op: Op) -> Who {
     }
 }
 
-/// Whether both are the same for this client.
+/// Returns whether both are the same for this client.
 pub(crate) fn agree(op: Op, answer: &Answer, expected: &Answer) -> bool {
     let expected = expected.clone().map_err(|no| no.as_seen_by(who_of(op)));
     match (answer, &expected) {

@@ -31,12 +31,12 @@ impl Drop for SmbServer {
 }
 
 impl SmbServer {
-    /// The key under which sessions know a lease of `tester`'s.
+    /// Returns the key under which sessions know a lease of `tester`'s.
     pub(crate) fn lease_key(&self, client: [u8; 16], key: [u8; 16]) -> LeaseKey {
         self.server.lease_key("tester", client, key)
     }
 
-    /// Whether it has not ended by itself.
+    /// Returns whether it has not ended by itself.
     pub(crate) fn runs(&self) -> bool {
         !self.thread.as_ref().is_some_and(JoinHandle::is_finished)
     }
@@ -57,7 +57,7 @@ pub(crate) fn serve_smb(volume: &Arc<Volume>) -> SmbServer {
     serve_smb_as(volume, Cred::root())
 }
 
-/// The same; `tester` is this user there.
+/// Returns the same; `tester` is this user there.
 pub(crate) fn serve_smb_as(volume: &Arc<Volume>, cred: Cred) -> SmbServer {
     let mut config = volary::smb::Config::new("VOLARY", clock);
     let user = volary::smb::User::with_password("tester", "pass", cred);

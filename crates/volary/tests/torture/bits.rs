@@ -19,7 +19,7 @@ fn each(default: usize) -> usize {
     given.map_or(default, |n| n.parse().expect("VOLARY_BITS is a number"))
 }
 
-/// Which of so many bits are tried: each so and so many, or that of `VOLARY_BIT`.
+/// Returns which of so many bits are tried: each so and so many, or that of `VOLARY_BIT`.
 fn these(count: usize, default: usize) -> impl Iterator<Item = usize> {
     let given = std::env::var("VOLARY_BIT").ok();
     let one = given.map(|n| n.parse().expect("VOLARY_BIT is a number"));
@@ -27,7 +27,7 @@ fn these(count: usize, default: usize) -> impl Iterator<Item = usize> {
     (first..count).step_by(step)
 }
 
-/// A volume after a script: as it is left, and as a power cut leaves it.
+/// Returns a volume after a script: as it is left, and as a power cut leaves it.
 fn images(volume: &Volume) -> [Vec<u8>; 2] {
     let mut script = scripts::random(5, 80, &volume.preset_tree().unwrap(), SIZE_MAX / 4);
     script.0.push(volary::torture::Op::Sync);
@@ -43,7 +43,7 @@ fn device(image: &[u8]) -> Arc<dyn BlockDevice> {
     Arc::new(MemDevice::from_vec(image.to_vec()))
 }
 
-/// All that a volume holds, attached for reading.
+/// Returns all that a volume holds, attached for reading.
 fn read(volume: &Volume, dev: Arc<dyn BlockDevice>) -> Result<Tree, String> {
     let fs = attach_read_only(volume.format, dev, volume.attach).map_err(|e| e.to_string())?;
     as_root(|cx| tree::read(&fs, cx))

@@ -3,7 +3,7 @@
 use crate::plans::{bounds, count, torture};
 use volary::torture::{Depth, Plan};
 
-/// What CI has time for.
+/// Returns what CI has time for.
 fn plan() -> Plan {
     Plan {
         random: count(1),

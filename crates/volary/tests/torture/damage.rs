@@ -124,7 +124,7 @@ impl Made {
         }
     }
 
-    /// What can be read of a volume, which perhaps cannot even be attached.
+    /// Returns what can be read of a volume, which perhaps cannot even be attached.
     pub(crate) fn readable(&self, dev: &Arc<MemDevice>) -> Readable {
         let fs = attach_read_only(self.shape.format(), dev.clone(), "");
         let Ok(fs) = fs else {
@@ -138,7 +138,7 @@ impl Made {
         check(self.shape.format(), dev, CheckMode::Mend, "")
     }
 
-    /// What is wrong with how one damage is mended, if anything is; else how many bytes could be
+    /// Returns what is wrong with how one damage is mended, if anything is; else how many bytes could be
     /// read before and after.
     fn try_one(&self, seed: u64) -> Result<[u64; 2], String> {
         let mut image = self.image.clone();
@@ -252,7 +252,7 @@ fn nothing_is_lost(shape: Shape) {
     );
 }
 
-/// All kinds of volume that are written.
+/// Returns all kinds of volume that are written.
 pub(crate) fn shapes() -> Vec<Shape> {
     let ffs = "block=4096,fragment=512,density=4096";
     vec![

@@ -91,7 +91,7 @@ fn run_all(volume: &Volume, base: &[u8], seed: u64, steps: usize) -> u64 {
     runs
 }
 
-/// A volume that holds the preset: as it was left, and, where attaching is recovery,
+/// Returns a volume that holds the preset: as it was left, and, where attaching is recovery,
 /// with a log to be replayed.
 fn bases(volume: &Volume) -> Vec<Vec<u8>> {
     let left = volume.make().unwrap();

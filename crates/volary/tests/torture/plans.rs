@@ -2,7 +2,7 @@
 
 use volary::torture::{Bounds, Depth, Explorer, Ops, Plan, Tally, run, volume};
 
-/// How many scripts: `VOLARY_TORTURE` says, or what CI has time for.
+/// Returns how many scripts: `VOLARY_TORTURE` says, or what CI has time for.
 pub(crate) fn count(default: u64) -> u64 {
     let given = std::env::var("VOLARY_TORTURE").ok();
     given.map_or(default, |n| n.parse().expect("VOLARY_TORTURE is a number"))
@@ -20,7 +20,7 @@ pub(crate) fn plan() -> Plan {
     }
 }
 
-/// All subsets of so many sectors in flight; of more some, and so many at random.
+/// Returns all subsets of so many sectors in flight; of more some, and so many at random.
 pub(crate) fn bounds(eager: usize, random: usize) -> Bounds {
     Bounds {
         eager,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use volary::torture::{SIZE_MAX, VOLUMES, scripts};
 use volary_sim::{Event, Subject, Taped};
 
-/// What a script did to a device, in words, and the disk then.
+/// Returns what a script did to a device, in words, and the disk then.
 fn run(volume: &volary::torture::Volume, seed: u64) -> (Vec<String>, u64) {
     let disk = volume.make().unwrap();
     let script = scripts::random(seed, 60, &volume.preset_tree().unwrap(), SIZE_MAX);

@@ -55,7 +55,7 @@ impl BlockDevice for Worn {
     }
 }
 
-/// Where a volume of this kind has its first superblock; `None` where it has no replica of it.
+/// Returns where a volume of this kind has its first superblock; `None` where it has no replica of it.
 fn home(kind: &str) -> Option<u64> {
     match kind {
         "fat32" | "cedar" => Some(0),
@@ -87,7 +87,7 @@ fn a_first_superblock_that_cannot_be_read_is_found_elsewhere_and_written_anew() 
     }
 }
 
-/// What is read of the volume as it was made.
+/// Returns what is read of the volume as it was made.
 fn whole(made: &Made) -> Readable {
     made.readable(&Arc::new(MemDevice::from_vec(made.image.clone())))
 }

@@ -89,7 +89,7 @@ impl Nodes {
         }
     }
 
-    /// The path of a node, where one leads to it that is no longer than a path can be.
+    /// Returns the path of a node, where one leads to it that is no longer than a path can be.
     fn path(&self, uid: u64) -> Option<Vec<u8>> {
         let mut parts: Vec<&[u8]> = Vec::new();
         let (mut at, mut len) = (uid, 0);
@@ -207,7 +207,7 @@ impl Nodes {
         }
     }
 
-    /// The older versions of files that are there: the line and the node.
+    /// Returns the older versions of files that are there: the line and the node.
     fn older(&self) -> BTreeSet<(u64, u64)> {
         let heads = || self.heads.values();
         let newest = heads().filter(|(place, head)| head.line != 0 && !head.is_older(place));
@@ -218,7 +218,7 @@ impl Nodes {
             .collect()
     }
 
-    /// The least node of each circle of directories that hold each other. Each node is met once.
+    /// Returns the least node of each circle of directories that hold each other. Each node is met once.
     fn circles(&self) -> Vec<u64> {
         let mut circles = Vec::new();
         // Nodes that were met, and from where on.
@@ -242,7 +242,7 @@ impl Nodes {
         circles
     }
 
-    /// The least node of the circle that this one is in.
+    /// Returns the least node of the circle that this one is in.
     fn least_of_circle(&self, of: u64) -> u64 {
         let (mut least, mut at) = (of, of);
         while let Some((place, _)) = self.heads.get(&at) {

@@ -47,7 +47,7 @@ pub(crate) struct Problem {
     pub(crate) fix: Fix,
 }
 
-/// A finding without a path.
+/// Returns a finding without a path.
 pub(super) fn finding(
     code: &'static str,
     severity: Severity,

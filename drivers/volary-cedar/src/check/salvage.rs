@@ -165,7 +165,7 @@ fn revive(core: &Core, cells: &mut Cells, now: Time) -> Result<()> {
     Ok(())
 }
 
-/// What the parts of runs of all heads that are there are kept under.
+/// Returns what the parts of runs of all heads that are there are kept under.
 fn owned(core: &Core, cells: &Cells) -> BTreeSet<(u64, u8)> {
     let heads = cells.iter().filter_map(|(key, value)| {
         Place::of_key(key)?;
@@ -179,7 +179,7 @@ fn owned(core: &Core, cells: &Cells) -> BTreeSet<(u64, u8)> {
         .collect()
 }
 
-/// The head of a node, as its leader, its parts or what is in it tell; none if
+/// Returns the head of a node, as its leader, its parts or what is in it tell; none if
 /// nothing does. The rest of it, the mode with it, is lost.
 fn head_of(
     core: &Core,
@@ -234,7 +234,7 @@ fn head_of(
     Some(head)
 }
 
-/// The runs of a file by its leader and its parts, if they are all there and
+/// Returns the runs of a file by its leader and its parts, if they are all there and
 /// no other file has their pages.
 fn runs_of(core: &Core, leader: &Leader, parts: &[u8], vam: &mut Vam) -> Option<Runs> {
     let in_head = core.layout.runs_in_head().min(leader.runs_len as usize);
@@ -253,7 +253,7 @@ fn runs_of(core: &Core, leader: &Leader, parts: &[u8], vam: &mut Vam) -> Option<
     Some(runs)
 }
 
-/// The leaders on pages that no file is known to have, the newest of each node.
+/// Returns the leaders on pages that no file is known to have, the newest of each node.
 fn leaders(core: &Core, vam: &Vam) -> Result<BTreeMap<u64, Leader>> {
     let (layout, dev) = (&core.layout, core.cache.device());
     let mut found: BTreeMap<u64, ((u32, u64), Leader)> = BTreeMap::new();

@@ -44,7 +44,7 @@ fn at_random(seed: u64) -> Trial {
     }
 }
 
-/// What is tried, the likeliest first.
+/// Returns what is tried, the likeliest first.
 fn trials(mistake: Mistake) -> Vec<Trial> {
     let alone = |script| Trial {
         lap: Script(Vec::new()),
@@ -73,7 +73,7 @@ fn trials(mistake: Mistake) -> Vec<Trial> {
     all
 }
 
-/// The few choices at each flight that are enough: of a few sectors each; else
+/// Returns the few choices at each flight that are enough: of a few sectors each; else
 /// nothing, all, some of what came first, all but one, a few at random.
 pub(super) fn few(count: usize, rng: &mut Rng) -> Vec<Choice> {
     let fates = |kept: &mut dyn FnMut(usize) -> bool| {
@@ -181,7 +181,7 @@ pub(super) fn riddled(volume: &mut Volume) {
     volume.size = 944 << 10;
 }
 
-/// A file in more pieces than parts that one record has could tell of, which is cut,
+/// Returns a file in more pieces than parts that one record has could tell of, which is cut,
 /// grows, becomes an older version, and goes.
 pub(super) fn in_many_pieces() -> Trial {
     let script = vec![
@@ -229,7 +229,7 @@ fn shape(volume: &mut Volume, mistake: Mistake) {
     }
 }
 
-/// What tells of a mistake, if anything does.
+/// Returns what tells of a mistake, if anything does.
 fn catch(mistake: Mistake, attach: &'static str) -> Option<String> {
     let mut volume = Volume {
         mistake: Some(mistake),

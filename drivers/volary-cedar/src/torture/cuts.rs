@@ -20,7 +20,7 @@ pub(super) fn volume(attach: &'static str) -> Volume {
     }
 }
 
-/// How far to go in CI.
+/// Returns how far to go in CI.
 pub(super) fn depth(garbage: bool) -> Depth {
     let bounds = Bounds {
         eager: 6,

@@ -56,7 +56,7 @@ impl fmt::Display for Script {
     }
 }
 
-/// A random script; without `appends`, no sector that holds committed data is
+/// Returns a random script; without `appends`, no sector that holds committed data is
 /// ever written again.
 pub(crate) fn script(seed: u64, len: usize, appends: bool) -> Script {
     let mut rng = Rng::new(seed);
@@ -81,7 +81,7 @@ pub(crate) fn script(seed: u64, len: usize, appends: bool) -> Script {
     Script((0..len).map(|_| op()).collect())
 }
 
-/// A random script about versions.
+/// Returns a random script about versions.
 pub(crate) fn with_versions(seed: u64, len: usize) -> Script {
     let mut rng = Rng::new(seed);
     let mut op = || {
@@ -121,7 +121,7 @@ pub(crate) fn as_root<T>(act: impl FnOnce(&Ctx<'_>) -> T) -> T {
     })
 }
 
-/// The name of a number; those from 5 on are in directories.
+/// Returns the name of a number; those from 5 on are in directories.
 fn name(number: u8) -> (Option<String>, String) {
     let dir = (number >= 5).then(|| format!("dir{}", number % 2));
     (dir, format!("file with number {number}"))

@@ -38,7 +38,7 @@ fn fill(fs: &Fs) {
     });
 }
 
-/// An image and its tree; `left` says whether it was detached.
+/// Returns an image and its tree; `left` says whether it was detached.
 fn image(left: bool) -> (Vec<u8>, Tree) {
     let dev = SHAPE.device();
     let fs = attach(dev.clone(), SHAPE.attach);
@@ -137,7 +137,7 @@ fn damage_of_a_record_that_later_ones_follow_is_not_passed_over() {
     });
 }
 
-/// The pages of the name table that are in use, with their levels.
+/// Returns the pages of the name table that are in use, with their levels.
 fn table(image: &[u8]) -> Vec<(usize, u8)> {
     let pages = image.chunks(PAGE).enumerate();
     let own = pages.filter(|(_, p)| p[..5] == [0x43, 0x64, 0x46, 0x73, 3]);
@@ -179,7 +179,7 @@ fn a_page_of_the_name_table_lost_in_both_copies_is_made_good() {
     }
 }
 
-/// The numbers of the files that have content.
+/// Returns the numbers of the files that have content.
 fn names(tree: &Tree) -> impl Iterator<Item = u64> {
     let files = tree.0.iter().filter(|(_, leaf)| leaf.size > 0);
     let number = |path: &Vec<u8>| {
@@ -193,7 +193,7 @@ fn names(tree: &Tree) -> impl Iterator<Item = u64> {
     files.filter_map(move |(path, _)| number(path))
 }
 
-/// Whether a file begins with what was written to that of a number.
+/// Returns whether a file begins with what was written to that of a number.
 fn has_content(fs: &Fs, tree: &Tree, number: u64) -> bool {
     let whole = pattern(number, 300 * (number as usize % 7));
     let files = tree
@@ -217,7 +217,7 @@ fn has_content(fs: &Fs, tree: &Tree, number: u64) -> bool {
     contents.any(|c| c.starts_with(&whole))
 }
 
-/// The page that has the second copy.
+/// Returns the page that has the second copy.
 fn other_copy(image: &[u8], page: usize) -> usize {
     let own = &image[page * PAGE..(page + 1) * PAGE];
     let same = |at: &usize| *at != page && &image[at * PAGE..(at + 1) * PAGE] == own;

@@ -147,7 +147,7 @@ fn with_todays_there_are_far_fewer() {
     assert!(reads <= 10, "{reads} for 100 reads");
 }
 
-/// What attaching reads after a cut of a volume of many files: how many times, how
+/// Returns what attaching reads after a cut of a volume of many files: how many times, how
 /// many bytes.
 #[expect(clippy::disallowed_methods, reason = "what is measured takes time")]
 fn recovery(made: &'static str, files: usize) -> (u64, u64) {

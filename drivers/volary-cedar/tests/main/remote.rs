@@ -132,12 +132,12 @@ impl Pair {
     }
 }
 
-/// Bytes of which no two pages are alike.
+/// Returns bytes of which no two pages are alike.
 fn bytes(len: usize, seed: usize) -> Vec<u8> {
     (0..len).map(|i| (i / 511 + i % 251 + seed) as u8).collect()
 }
 
-/// The node at a path.
+/// Returns the node at a path.
 fn node(fs: &Fs, secs: i64, path: &str) -> Result<NodeId> {
     later(secs, |cx| {
         let parts = path.split('/').filter(|part| !part.is_empty());

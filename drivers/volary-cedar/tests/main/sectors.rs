@@ -142,7 +142,7 @@ fn must_hold(fs: &Fs, image: &Image, what: &str) {
 /// The ways in which pages go wrong, but for unreadable ones.
 const WAYS: [&str; 4] = ["zeroed", "overwritten", "as before", "the neighbour's"];
 
-/// The pages from `at` to `end`, gone wrong.
+/// Returns the pages from `at` to `end`, gone wrong.
 fn wrong(image: &Image, way: &str, at: usize, end: usize) -> Vec<u8> {
     let mut bytes = image.now.clone();
     match way {

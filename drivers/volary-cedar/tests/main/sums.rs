@@ -60,7 +60,7 @@ fn get(fs: &Fs, path: &str, piece: usize) -> Result<Vec<u8>> {
     })
 }
 
-/// Where a byte of a file is on the device.
+/// Returns where a byte of a file is on the device.
 fn place(fs: &Fs, path: &str, at: u64) -> u64 {
     as_root(|cx| {
         let node = fs.lookup(cx, fs.root(), name(path))?.node;

@@ -96,7 +96,7 @@ impl Calls {
     }
 }
 
-/// A volume with `a`, which keeps three versions and has had five.
+/// Returns a volume with `a`, which keeps three versions and has had five.
 fn with_versions() -> (Calls, Arc<MemDevice>) {
     let device = SHAPE.device();
     let calls = Calls(attach(device.clone(), SHAPE.attach));

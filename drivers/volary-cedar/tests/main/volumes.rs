@@ -5,7 +5,7 @@ use volary_cedar::CEDAR;
 use volary_core::{BlockDevice, CheckMode, CheckReport, Fs, Result};
 use volary_testkit::volumes::{self, Shape};
 
-/// A volume of this many bytes.
+/// Returns a volume of this many bytes.
 pub(crate) const fn shape(len: u64) -> Shape {
     Shape::new(&CEDAR, "cedar", len)
 }

@@ -20,7 +20,7 @@ struct Dir {
 /// The longest path that is put together, in bytes.
 const PATH_MAX: usize = 4096;
 
-/// The path of a directory that was met, or of a name in it.
+/// Returns the path of a directory that was met, or of a name in it.
 fn path(dirs: &[Dir], dir: usize, name: Option<&[u8]>) -> Vec<u8> {
     let mut parts: Vec<&[u8]> = name.into_iter().collect();
     let (mut at, mut len) = (dir, 0);

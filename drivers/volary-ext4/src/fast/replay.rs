@@ -81,7 +81,7 @@ impl Store {
         }
     }
 
-    /// Whether a directory has an entry of this name for this inode on the volume, and it is not
+    /// Returns whether a directory has an entry of this name for this inode on the volume, and it is not
     /// removed yet.
     fn stands_there(&mut self, dir: u32, name: &[u8], ino: u32) -> bool {
         if self.fast.is_removed(dir, name) {

@@ -116,7 +116,7 @@ impl Log {
         self.next = self.next.wrapping_add(1);
     }
 
-    /// Where each block has its newest contents, without those that were revoked since.
+    /// Returns where each block has its newest contents, without those that were revoked since.
     ///
     /// # Errors
     /// `Corrupt` for a block whose checksum is wrong, or that the volume does not have; `Io`.
@@ -148,12 +148,12 @@ impl Log {
     }
 }
 
-/// Whether a sequence number is not before another; they go round.
+/// Returns whether a sequence number is not before another; they go round.
 fn is_not_before(one: u32, other: u32) -> bool {
     one.wrapping_sub(other).cast_signed() >= 0
 }
 
-/// The type of a block, if it is the journal's and of this transaction.
+/// Returns the type of a block, if it is the journal's and of this transaction.
 pub(crate) fn kind_of(bytes: &[u8], sequence: u32) -> Option<u32> {
     let (head, _) = JournalHeader::read_from_prefix(bytes).ok()?;
     let is_it = head.h_magic.get() == JOURNAL_MAGIC && head.h_sequence.get() == sequence;
@@ -186,7 +186,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// The next block, if the log has one.
+    /// Returns the next block, if the log has one.
     fn step(&mut self) -> Option<u64> {
         self.left = self.left.checked_sub(1)?;
         let at = self.at;
@@ -194,7 +194,7 @@ impl Reader<'_> {
         Some(at)
     }
 
-    /// Whether the checksum at the end of a descriptor or revocation block is right.
+    /// Returns whether the checksum at the end of a descriptor or revocation block is right.
     fn tail_holds(&self, bytes: &[u8]) -> bool {
         if !self.journal.has_sums() || !self.store.volume.is_verified {
             return true;
@@ -235,7 +235,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// A tag: the block, flags, checksum, and its own length.
+    /// Returns a tag: the block, flags, checksum, and its own length.
     fn tag(&self, bytes: &[u8]) -> Option<(u64, u32, u32, usize)> {
         let is_wide = self.journal.has(jfeature::BITS64);
         let wide = |low: u32, high: u32| match is_wide {

@@ -24,7 +24,7 @@ pub(crate) struct Replayed {
 }
 
 impl Replayed {
-    /// How many of `count` blocks from `number` on stand where the first one does, and where that
+    /// Returns how many of `count` blocks from `number` on stand where the first one does, and where that
     /// is, in bytes on the device; `None` for one whose bytes stand nowhere as they are.
     pub(crate) fn place(&self, number: u64, count: u64) -> (u64, Option<u64>) {
         let mut from = self.copies.range(number..number.saturating_add(count));

@@ -24,7 +24,7 @@ pub(crate) struct Journal {
 }
 
 impl Journal {
-    /// The journal, if there is one and it has to be replayed.
+    /// Returns the journal, if there is one and it has to be replayed.
     ///
     /// # Errors
     /// As [`read`](Self::read).
@@ -161,23 +161,23 @@ impl Journal {
         self.incompat() & flag != 0
     }
 
-    /// Whether blocks of the journal have CRC-32C.
+    /// Returns whether blocks of the journal have CRC-32C.
     pub(crate) fn has_sums(&self) -> bool {
         self.has(jfeature::CSUM_V2 | jfeature::CSUM_V3)
     }
 
-    /// Whether commits have the CRC-32 of their transactions.
+    /// Returns whether commits have the CRC-32 of their transactions.
     pub(crate) fn has_old_sums(&self) -> bool {
         let is_new = self.raw.header.h_blocktype.get() == jblock::SUPER_V2;
         is_new && self.raw.s_feature_compat.get() & jfeature::COMPAT_CHECKSUM != 0
     }
 
-    /// Whether there is nothing to replay.
+    /// Returns whether there is nothing to replay.
     pub(crate) fn is_empty(&self) -> bool {
         self.raw.s_start.get() == 0
     }
 
-    /// Where a block of the journal stands, in bytes.
+    /// Returns where a block of the journal stands, in bytes.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
@@ -185,7 +185,7 @@ impl Journal {
         place(store, &self.inode, block)
     }
 
-    /// A block of the journal.
+    /// Returns a block of the journal.
     ///
     /// # Errors
     /// As [`place`](Self::place).
@@ -195,7 +195,7 @@ impl Journal {
         Ok(bytes)
     }
 
-    /// The block after this one in the log, which is a ring.
+    /// Returns the block after this one in the log, which is a ring.
     pub(crate) fn after(&self, block: u64) -> u64 {
         match block + 1 < self.log_end {
             true => block + 1,
@@ -209,7 +209,7 @@ fn place(store: &Store, inode: &Inode, block: u64) -> Result<u64> {
     Ok(data_of(inode, &run)? * store.volume.block)
 }
 
-/// The first block of a run of the journal.
+/// Returns the first block of a run of the journal.
 fn data_of(inode: &Inode, run: &Run) -> Result<u64> {
     if let Spot::Data(number) = run.spot {
         return Ok(number);

@@ -8,7 +8,7 @@ use volary_core::{BlockDevice, Format};
 use volary_ext4::EXT4;
 use volary_testkit::volumes::look;
 
-/// Everything that can be asked of a volume; the findings of its check.
+/// Returns everything that can be asked of a volume; the findings of its check.
 fn ask(dev: &Arc<dyn BlockDevice>) -> Option<Vec<String>> {
     for options in ["", "noload,nochecksums"] {
         if let Ok(fs) = attach_as(dev.clone(), options) {
@@ -42,7 +42,7 @@ fn ask(dev: &Arc<dyn BlockDevice>) -> Option<Vec<String>> {
     done.is_ok().then_some(found)
 }
 
-/// A number after the words in a dump.
+/// Returns a number after the words in a dump.
 fn number(text: &str, key: &str) -> u64 {
     let line = text.lines().find(|line| line.trim_start().starts_with(key));
     let words = line.and_then(|line| line.split_whitespace().nth(1));
@@ -62,7 +62,7 @@ fn first_block(dev: &Arc<dyn BlockDevice>, ino: u64, block: u64) -> u64 {
     at.expect("a block") * block
 }
 
-/// Where structures stand, and what a check calls their damage.
+/// Returns where structures stand, and what a check calls their damage.
 fn structures(dev: &Arc<dyn BlockDevice>, block: u64) -> Vec<(&'static str, u64, u64)> {
     let group = tools::dump(dev, "group 0");
     let place = |key| number(&group, key) * block;

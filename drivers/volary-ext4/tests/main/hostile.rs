@@ -20,7 +20,7 @@ struct Image {
 }
 
 impl Image {
-    /// A volume by mke2fs, with what these requests of debugfs add.
+    /// Returns a volume by mke2fs, with what these requests of debugfs add.
     fn new(images: &Images, how: &str, block: usize, size: &str, requests: &str) -> Self {
         let how = format!("{how} -b {block}");
         let path = images.made("hostile.img", &how, size, None);
@@ -46,7 +46,7 @@ impl Image {
         self.put(at, &bytes);
     }
 
-    /// Where the descriptor of the first group is: after the superblock's block.
+    /// Returns where the descriptor of the first group is: after the superblock's block.
     fn group(&self) -> usize {
         (SUPERBLOCK / self.block + 1) * self.block
     }

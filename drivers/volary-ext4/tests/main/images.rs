@@ -25,7 +25,7 @@ pub(crate) struct Images {
     dir: tempfile::TempDir,
 }
 
-/// Whether there is what makes images.
+/// Returns whether there is what makes images.
 pub(crate) fn can_make() -> bool {
     have(&[MKE2FS, DEBUGFS, E2FSCK])
 }
@@ -41,7 +41,7 @@ impl Images {
         self.dir.path().join(name)
     }
 
-    /// A directory with what volumes are made of.
+    /// Returns a directory with what volumes are made of.
     pub(crate) fn tree(&self) -> PathBuf {
         let src = self.path("src");
         fs::create_dir_all(&src).expect("a directory");
@@ -133,7 +133,7 @@ pub(crate) fn fill(src: &Path) {
     file.unwrap().set_modified(then).unwrap();
 }
 
-/// Whether Linux can be asked: it has ext4, and we may mount.
+/// Returns whether Linux can be asked: it has ext4, and we may mount.
 pub(crate) fn can_mount() -> bool {
     let systems = fs::read_to_string("/proc/filesystems").unwrap_or_default();
     let able = rustix::process::geteuid().is_root()

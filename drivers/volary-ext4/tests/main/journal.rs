@@ -28,7 +28,7 @@ fn work(dir: &Path) {
     sh("for n in $(seq 1 40); do echo $n > d/$n; done; rm d/*5; truncate -s 10000 d/new; sync .");
 }
 
-/// The volume as it was on the disk while Linux had it mounted.
+/// Returns the volume as it was on the disk while Linux had it mounted.
 fn left_in_use(images: &Images, how: &str, options: &str, work: impl Fn(&Path)) -> PathBuf {
     let image = images.made("used.img", how, "24M", None);
     let left = images.path("left.img");
@@ -39,7 +39,7 @@ fn left_in_use(images: &Images, how: &str, options: &str, work: impl Fn(&Path)) 
     left
 }
 
-/// What Linux makes of it when it replays the journal.
+/// Returns what Linux makes of it when it replays the journal.
 fn by_linux(images: &Images, left: &Path) -> View {
     let copy = images.path("replayed.img");
     fs::copy(left, &copy).expect("a copy");
@@ -168,7 +168,7 @@ fn fast_commits_are_replayed() {
     }
 }
 
-/// A file's bytes and the first block that they are in.
+/// Returns a file's bytes and the first block that they are in.
 fn read(image: &Path, options: &str, name: &[u8]) -> Vec<u8> {
     let dev = file(image);
     let fs = attach_as(dev.clone(), options).expect("attach");

@@ -21,7 +21,7 @@ pub(crate) fn attach_as(dev: Arc<dyn BlockDevice>, options: &str) -> Result<Fs> 
     volumes::attach_read_only(&EXT4, dev, options)
 }
 
-/// An image in a file as a device.
+/// Returns an image in a file as a device.
 pub(crate) fn file(image: &Path) -> Arc<dyn BlockDevice> {
     Arc::new(FileDevice::open(image, volary_block::OpenOptions::default()).expect("an image"))
 }

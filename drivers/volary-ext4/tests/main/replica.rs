@@ -40,7 +40,7 @@ fn view(dev: &Arc<dyn BlockDevice>, what: &str) -> View {
     ours(&fs, dev)
 }
 
-/// Where mke2fs says that it puts replicas of the superblock, in blocks.
+/// Returns where mke2fs says that it puts replicas of the superblock, in blocks.
 fn places(how: &str, size: &str, image: &Path) -> Vec<u64> {
     let mut mke2fs = volary_testkit::oracle::MKE2FS.command();
     mke2fs.arg("-nF").args(how.split_whitespace()).arg(image);

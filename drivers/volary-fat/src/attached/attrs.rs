@@ -51,7 +51,7 @@ pub(crate) struct Attrs {
 }
 
 impl Attrs {
-    /// For a volume with clusters of this length.
+    /// Returns the attributes' part of a volume with clusters of this length.
     pub(crate) fn new(options: &MountOptions, unix: Unix, cluster_len: u32) -> Self {
         Self {
             unix,
@@ -65,7 +65,7 @@ impl Attrs {
         }
     }
 
-    /// What an entry says of kind, mode and owner.
+    /// Returns what an entry says of kind, mode and owner.
     pub(crate) fn perms(&self, entry: &DirEntry) -> Perms {
         let own = &self.own;
         let dir = entry.is_dir();
@@ -102,7 +102,7 @@ impl Attrs {
         }
     }
 
-    /// The generation of a node: what tells it from one that had its place
+    /// Returns the generation of a node: what tells it from one that had its place
     /// before.
     pub(crate) fn stamp(&self, entry: &DirEntry, key: u64) -> u32 {
         match self.unix {
@@ -120,7 +120,7 @@ impl Attrs {
         hash_bytes(&[entry.DIR_CrtTimeTenth, a, b, c, d]) as u32 | 1 << 31
     }
 
-    /// The time of birth, where the entry keeps it.
+    /// Returns the time of birth, where the entry keeps it.
     fn birth(&self, entry: &DirEntry) -> Option<Time> {
         match self.unix {
             Unix::Paper => None,
@@ -129,7 +129,7 @@ impl Attrs {
         }
     }
 
-    /// The day of the last access; in the paper's layout those bytes hold
+    /// Returns the day of the last access; in the paper's layout those bytes hold
     /// something else.
     fn access(&self, entry: &DirEntry, mtime: Time) -> Time {
         let zone = self.zone;
@@ -176,12 +176,12 @@ impl Attrs {
         }
     }
 
-    /// The kind of an entry.
+    /// Returns the kind of an entry.
     pub(crate) fn kind_of(&self, entry: &DirEntry) -> FileKind {
         self.perms(entry).kind
     }
 
-    /// A node as `lookup` gives it.
+    /// Returns a node as `lookup` gives it.
     pub(crate) fn entry(&self, node: &Node) -> Entry {
         Entry {
             node: node.id,
@@ -189,12 +189,12 @@ impl Attrs {
         }
     }
 
-    /// The attributes of a node.
+    /// Returns the attributes of a node.
     pub(crate) fn attr(&self, node: &Node) -> Attr {
         self.attr_of(node.id, &node.meta.lock())
     }
 
-    /// What is known of a node that is not in the table, from its entry.
+    /// Returns what is known of a node that is not in the table, from its entry.
     pub(crate) fn cold_meta(&self, entry: &DirEntry, change: u64) -> Meta {
         let mtime = write_time(entry, self.zone);
         Meta {
@@ -257,7 +257,7 @@ impl Attrs {
         }
     }
 
-    /// The index under which entries name an owner, with a new row of the table if there is none
+    /// Returns the index under which entries name an owner, with a new row of the table if there is none
     /// yet; 0 where entries name none.
     ///
     /// # Errors
@@ -295,7 +295,7 @@ impl Attrs {
         }
     }
 
-    /// Whether mode and owner can be kept, `false` if they silently are not.
+    /// Returns whether mode and owner can be kept, `false` if they silently are not.
     /// Without the extension that is: the owner there is, and a mode that a
     /// file has with or without the read-only attribute.
     ///
@@ -337,7 +337,7 @@ impl Attrs {
         Err(Kind::NotPermitted.into())
     }
 
-    /// An entry for a new node: mode, owner and times, without a name or a
+    /// Returns an entry for a new node: mode, owner and times, without a name or a
     /// cluster.
     ///
     /// # Errors
@@ -443,7 +443,7 @@ pub(crate) fn set_dos(entry: &mut DirEntry, dos: u8) {
     entry.DIR_Attr = entry.DIR_Attr & !DOS_BITS | dos & DOS_BITS;
 }
 
-/// The extension's data of an entry that may be deleted.
+/// Returns the extension's data of an entry that may be deleted.
 fn any_unix(entry: &DirEntry) -> Option<UnixData> {
     let mut copy = *entry;
     // A stale name or kind of entry does not matter here.
@@ -453,7 +453,7 @@ fn any_unix(entry: &DirEntry) -> Option<UnixData> {
     })
 }
 
-/// The time rounded down to the steps of [`CHANGE_STEP`]: two seconds.
+/// Returns the time rounded down to the steps of [`CHANGE_STEP`]: two seconds.
 fn even(time: Time) -> Time {
     Time::from_secs(time.secs & !1)
 }

@@ -31,7 +31,7 @@ struct Recent {
 }
 
 impl Births {
-    /// The entry that was last made at this place.
+    /// Returns the entry that was last made at this place.
     pub(crate) fn last(&self, place: u64) -> Option<DirEntry> {
         self.recent.lock().entries.get(&place).copied()
     }
@@ -50,7 +50,7 @@ impl Births {
         }
     }
 
-    /// The generation of a node at `key` in a layout that keeps none: true
+    /// Returns the generation of a node at `key` in a layout that keeps none: true
     /// only while the volume is attached.
     pub(crate) fn generation_at(&self, key: u64) -> u32 {
         self.left.lock().get(&key).copied().unwrap_or(0)

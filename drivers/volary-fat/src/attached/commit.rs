@@ -59,7 +59,7 @@ pub(crate) struct Commits {
 }
 
 impl Commits {
-    /// For a volume that is attached now, with about `held_max` bytes held back for a commit.
+    /// Returns the state of a volume that is attached now, which holds about `held_max` bytes back for a commit.
     pub(crate) fn new(store: Arc<Store>, zone: Zone, was_dirty: bool, held_max: u64) -> Self {
         Self {
             store,
@@ -77,12 +77,12 @@ impl Commits {
         }
     }
 
-    /// What is written to.
+    /// Returns what is written to.
     pub(crate) fn store(&self) -> &Store {
         &self.store
     }
 
-    /// A number for [`Attr::change`](volary_core::Attr::change), larger than
+    /// Returns a number for [`Attr::change`](volary_core::Attr::change), larger than
     /// all before.
     pub(crate) fn next_change(&self) -> u64 {
         self.last_change.fetch_add(1, Ordering::Relaxed) + 1
@@ -99,7 +99,7 @@ impl Commits {
         }
     }
 
-    /// Notes that the content of a node changed.
+    /// Sets the time of modification, and marks the node's entry to be written.
     pub(crate) fn modified(&self, node: &Arc<Node>, now: Time) {
         let mut meta = node.meta.lock();
         meta.mtime = now;

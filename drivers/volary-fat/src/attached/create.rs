@@ -260,7 +260,7 @@ fn put_dots(store: &Store, first: u32, parent: u32, like: &DirEntry) -> Step<()>
     Ok(store.cache.write(place, &bytes, Stage::DATA)?)
 }
 
-/// Nothing can be made in a directory that was removed.
+/// Fails if the directory was removed: nothing can be made in it.
 pub(crate) fn check_has_name(dir: &Node) -> Result<()> {
     if dir.meta.lock().gone {
         return Err(Error::note(Kind::NotFound, "the directory was removed"));

@@ -56,7 +56,7 @@ impl Slots {
         self.push(entry.as_bytes());
     }
 
-    /// How many.
+    /// Returns how many.
     pub(crate) fn count(&self) -> u32 {
         self.count as u32
     }
@@ -86,7 +86,7 @@ pub(crate) struct Located {
 }
 
 impl Located {
-    /// An entry of `dir`.
+    /// Returns an entry of `dir`.
     ///
     /// # Errors
     /// `Corrupt` for a slot that there is not.
@@ -109,12 +109,12 @@ pub(crate) struct Entries {
 }
 
 impl Entries {
-    /// Of the directories in `store`, with names as a mount shows them.
+    /// Returns the entries of the directories in `store`, with names as the mount shows them.
     pub(crate) fn new(store: Arc<Store>, names: Names) -> Self {
         Self { store, names }
     }
 
-    /// A name in its folded form.
+    /// Returns a name in its folded form.
     pub(crate) fn folded(&self, name: Name<'_>) -> Vec<u8> {
         let mut folded = Vec::with_capacity(name.as_bytes().len());
         self.names.fold(name.as_bytes(), &mut folded);
@@ -142,7 +142,7 @@ impl Entries {
             .transpose()
     }
 
-    /// What is to be stored for `name`, with `entry` for all but the name. The
+    /// Returns what is to be stored for `name`, with `entry` for all but the name. The
     /// short name is one that the directory does not have yet.
     ///
     /// # Errors
@@ -185,7 +185,7 @@ impl Entries {
         Ok(slots)
     }
 
-    /// A short name for a long one, and the hash by which it is found.
+    /// Returns a short name for a long one, and the hash by which it is found.
     fn alias(&self, dir: &mut Dir, basis: &Basis) -> Result<(Short, u32)> {
         let mut scratch = Scratch::default();
         if let Some(short) = basis.plain()
@@ -223,7 +223,7 @@ impl Entries {
         Err(Error::note(Kind::NoSpace, "no short name is left for it"))
     }
 
-    /// The hash of a short name, if the directory does not have it.
+    /// Returns the hash of a short name, if the directory does not have it.
     fn free_short(&self, dir: &Dir, short: &Short, scratch: &mut Scratch) -> Result<Option<u32>> {
         let folded = self.names.folded_short(short, scratch);
         let is_taken = dir
@@ -349,7 +349,7 @@ impl Entries {
         Ok(())
     }
 
-    /// The reverse of [`hide`](Self::hide): where the entry cannot be read, the index goes.
+    /// Undoes [`hide`](Self::hide). Drops the index if the entry cannot be read.
     pub(crate) fn unhide(&self, dir: &mut Dir, span: Span) {
         let mut index = dir.index.take();
         let entered = dir.record(&self.store, span, |r| {
@@ -387,7 +387,7 @@ impl Entries {
         Ok(())
     }
 
-    /// The dot entry of the directory that the cluster was before. Times tell
+    /// Returns the dot entry of the directory that the cluster was before. Times tell
     /// directories of different attachments apart; only generations need it.
     fn old_dot(&self, first: u32) -> Result<Option<DirEntry>> {
         let layout = &self.store.layout;

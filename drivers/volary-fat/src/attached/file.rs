@@ -29,7 +29,7 @@ pub(crate) struct File<'a> {
 }
 
 impl<'a> File<'a> {
-    /// The file of a node.
+    /// Returns the file of a node.
     pub(crate) fn new(commits: &'a Commits, node: &'a Arc<Node>) -> Self {
         Self {
             commits,
@@ -295,7 +295,7 @@ impl<'a> File<'a> {
         Ok(())
     }
 
-    /// What a symlink holds.
+    /// Returns what a symlink holds.
     ///
     /// # Errors
     /// `Io`, `Corrupt`.

@@ -46,13 +46,13 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// The directory and the slot as one number.
+    /// Returns the directory and the slot as one number.
     pub(crate) fn key(&self) -> u64 {
         key_of(self.dir, self.slot)
     }
 }
 
-/// A directory and a slot in it as one number.
+/// Returns a directory and a slot in it as one number.
 pub(crate) fn key_of(dir: u32, slot: u32) -> u64 {
     u64::from(dir) << SLOT_BITS | u64::from(slot)
 }
@@ -89,7 +89,7 @@ impl Natural {
     }
 }
 
-/// The number of a directory.
+/// Returns the number of a directory.
 pub(crate) fn dir_ino(first_cluster: u32) -> u64 {
     DIR_BIT | u64::from(first_cluster)
 }
@@ -148,7 +148,7 @@ pub(crate) struct Meta {
 }
 
 impl Body {
-    /// The directory.
+    /// Returns the directory.
     ///
     /// # Errors
     /// `NotDir`.
@@ -159,7 +159,7 @@ impl Body {
         }
     }
 
-    /// The directory, to change.
+    /// Returns the directory, to change.
     ///
     /// # Errors
     /// `NotDir`.
@@ -170,7 +170,7 @@ impl Body {
         }
     }
 
-    /// The clusters of a file.
+    /// Returns the clusters of a file.
     ///
     /// # Errors
     /// `IsDir`.
@@ -181,7 +181,7 @@ impl Body {
         }
     }
 
-    /// The clusters of whatever it is.
+    /// Returns the clusters, of whichever kind the node is.
     pub(crate) fn runs_mut(&mut self) -> &mut Runs {
         match self {
             Self::File(runs) => runs,
@@ -191,7 +191,7 @@ impl Body {
 }
 
 impl Meta {
-    /// The entry as it is to be stored.
+    /// Returns the entry as it is to be stored.
     pub(crate) fn stored(&self, zone: Zone) -> DirEntry {
         let mut entry = self.entry;
         set_write(&mut entry, self.mtime, zone);
@@ -201,12 +201,12 @@ impl Meta {
 }
 
 impl Node {
-    /// Whether it is a directory.
+    /// Returns whether it is a directory.
     pub(crate) fn is_dir(&self) -> bool {
         self.kind == FileKind::Dir
     }
 
-    /// Whether it is open.
+    /// Returns whether it is open.
     pub(crate) fn is_open(&self) -> bool {
         self.opens.load(Ordering::Acquire) > 0
     }
@@ -242,7 +242,7 @@ const LOOKS: u32 = 8;
 pub(crate) const NODE_COST: u64 = 512;
 
 impl Nodes {
-    /// A table for about `memory` bytes of nodes.
+    /// Returns a table for about `memory` bytes of nodes.
     pub(crate) fn new(memory: u64) -> Self {
         Self {
             max: usize::try_from(memory / NODE_COST).unwrap_or(0).max(64),
@@ -250,14 +250,14 @@ impl Nodes {
         }
     }
 
-    /// The node of this id, if it is in the table.
+    /// Returns the node of this id, if it is in the table.
     pub(crate) fn get(&self, id: NodeId) -> Option<Arc<Node>> {
         let inner = self.inner.lock();
         let node = inner.by_ino.get(&id.ino.get())?;
         (node.id == id).then(|| node.clone())
     }
 
-    /// The directory that starts at this cluster, if it is in the table.
+    /// Returns the directory that starts at this cluster, if it is in the table.
     pub(crate) fn dir(&self, first_cluster: u32) -> Option<Arc<Node>> {
         let ino = if first_cluster == 0 {
             ROOT_INO
@@ -267,18 +267,18 @@ impl Nodes {
         self.inner.lock().by_ino.get(&ino).cloned()
     }
 
-    /// The node whose entry stands at `key`, and is not a directory's, if it
+    /// Returns the node whose entry stands at `key`, and is not a directory's, if it
     /// is in the table.
     pub(crate) fn at(&self, key: u64) -> Option<Arc<Node>> {
         self.inner.lock().at(key)
     }
 
-    /// The smallest `change` that a node not in the table may have.
+    /// Returns the smallest `change` that a node not in the table may have.
     pub(crate) fn floor(&self) -> u64 {
         self.inner.lock().floor
     }
 
-    /// The node of a directory's cluster, or else the one that `make` makes.
+    /// Returns the node of a directory's cluster, or else the one that `make` makes.
     pub(crate) fn dir_or(
         &self,
         first_cluster: u32,
@@ -294,7 +294,7 @@ impl Nodes {
         Some(inner.add(id, self.max, make))
     }
 
-    /// The node at `key`, or else the one that `make` makes, with the number
+    /// Returns the node at `key`, or else the one that `make` makes, with the number
     /// of its place or, where that is still in use, with a salted one.
     pub(crate) fn at_or(
         &self,
@@ -345,14 +345,14 @@ impl Nodes {
         }
     }
 
-    /// All directories in the table.
+    /// Returns all directories in the table.
     pub(crate) fn dirs(&self) -> Vec<Arc<Node>> {
         let inner = self.inner.lock();
         let all = inner.by_ino.values();
         all.filter(|n| n.is_dir()).cloned().collect()
     }
 
-    /// All nodes that have no name any more.
+    /// Returns all nodes that have no name any more.
     pub(crate) fn gone(&self) -> Vec<Arc<Node>> {
         let inner = self.inner.lock();
         let all = inner.by_ino.values();
@@ -425,7 +425,7 @@ impl Inner {
         self.by_ino.len() < before
     }
 
-    /// The node's `change`, and its place if it is odd, if it can be dropped.
+    /// Returns the node's `change`, and its place if it is odd, if it can be dropped.
     fn droppable(&self, node: &Arc<Node>, max: usize) -> Option<(u64, Option<Place>)> {
         let meta = node.meta.try_lock()?;
         let odd = meta

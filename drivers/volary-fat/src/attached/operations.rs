@@ -164,7 +164,7 @@ impl Attached {
         Ok(located)
     }
 
-    /// How full the volume is.
+    /// Returns how full the volume is.
     ///
     /// # Errors
     /// `Io`.

@@ -43,13 +43,13 @@ impl Default for Owners {
 }
 
 impl Owners {
-    /// The pair of an index; `None` for the mount's owner and for an index
+    /// Returns the pair of an index; `None` for the mount's owner and for an index
     /// that the table does not have.
     pub(crate) fn get(&self, index: u16) -> Option<(u32, u32)> {
         self.table.read().get(index)
     }
 
-    /// Whether this slot of the root directory is the table's, which is not
+    /// Returns whether this slot of the root directory is the table's, which is not
     /// shown.
     pub(crate) fn is_table(&self, dir: u32, slot: u32) -> bool {
         dir == 0 && self.slot.load(Ordering::Relaxed) == slot
@@ -71,7 +71,7 @@ impl Owners {
         Ok(())
     }
 
-    /// The index of an owner, with a new row if there is none yet; 0 where there is no file for
+    /// Returns the index of an owner, with a new row if there is none yet; 0 where there is no file for
     /// the table.
     ///
     /// # Errors
@@ -137,7 +137,7 @@ fn write_row(
     commits.commit()
 }
 
-/// What the table's entry says of the root directory, which has none: mode and owner, if they
+/// Returns what the table's entry says of the root directory, which has none: mode and owner, if they
 /// were changed.
 pub(crate) fn root_data(entry: &DirEntry) -> Option<UnixData> {
     let data = UnixData::read(entry).filter(|d| d.generation == ROOT_MARK)?;
@@ -147,7 +147,7 @@ pub(crate) fn root_data(entry: &DirEntry) -> Option<UnixData> {
     })
 }
 
-/// Whether a record of the root directory is the table's.
+/// Returns whether a record of the root directory is the table's.
 pub(crate) fn is_table(record: &Record<'_>) -> bool {
     record.short.DIR_Name == TABLE_NAME && !record.short.is_dir() && !record.short.is_label()
 }

@@ -31,7 +31,7 @@ pub(crate) struct Parents {
 }
 
 impl Parents {
-    /// Of the directories in `store`.
+    /// Returns the parents of the directories in `store`; none is known yet.
     pub(crate) fn new(store: Arc<Store>, paper: bool) -> Self {
         Self {
             store,
@@ -70,7 +70,7 @@ impl Parents {
         Ok(entries.find(|(_, entry)| is_it(entry)))
     }
 
-    /// The first cluster of the directory that the one which seems to start at a
+    /// Returns the first cluster of the directory that the one which seems to start at a
     /// cluster is in; 0 for the root.
     ///
     /// # Errors
@@ -93,7 +93,7 @@ impl Parents {
         }
     }
 
-    /// Whether a cluster holds what a directory does.
+    /// Returns whether a cluster holds what a directory does.
     fn is_like_dir(&self, first: u32) -> Result<bool> {
         let mut bytes = vec![0; self.store.layout.cluster_len as usize];
         self.store

@@ -81,8 +81,8 @@ impl Tree {
             .prefetch_all(parts, &|| cx.check_cancel().is_ok());
     }
 
-    /// Where the bytes of a file lie that is not in use, by its entry: of a volume that takes no
-    /// changes.
+    /// Adds to `out` where the bytes of a file lie, by its entry alone. The file is not in use, and
+    /// the volume takes no changes.
     fn extents_of(&self, entry: &DirEntry, size: u64, out: &mut Vec<Extent>) -> Result<()> {
         let first = entry.first_cluster(self.store.layout.is_fat32());
         let mut runs = Runs::from_first(first, Of::File(self.store.clusters_for(size)));

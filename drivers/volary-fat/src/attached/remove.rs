@@ -98,7 +98,7 @@ pub(crate) fn check_left(content: &Body, epoch: &Epoch) -> Step<()> {
     }
 }
 
-/// Whether a directory, with its index, has no entries.
+/// Fails unless the directory is empty. Its index must be loaded.
 pub(crate) fn check_empty(dir: &Dir) -> Result<()> {
     match &dir.index {
         Some(index) if index.count == 0 => Ok(()),

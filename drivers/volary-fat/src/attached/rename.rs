@@ -110,7 +110,7 @@ impl Attached {
         }
     }
 
-    /// What the new name leads to. FAT has one name for each node.
+    /// Returns what the new name leads to. FAT has one name for each node.
     fn target(&self, source: &Located, found: &Located) -> Target {
         let is_same = found.place.key() == source.place.key();
         Target {
@@ -120,7 +120,7 @@ impl Attached {
         }
     }
 
-    /// A directory and all above it. The tree must be locked.
+    /// Returns a directory and all above it. The tree must be locked.
     fn way_up(&self, dir: &Arc<Node>) -> Result<Vec<NodeId>> {
         let (mut ids, mut circle) = (vec![dir.id], Circle::new(dir.id));
         let mut place = dir.meta.lock().place;
@@ -182,7 +182,7 @@ impl Move<'_> {
         entries.insert_at(attrs, dir, epoch, slots, first, true)
     }
 
-    /// Whether one of the sectors that are added to, but not that of the new
+    /// Returns whether one of the sectors that are added to, but not that of the new
     /// short entry, is also taken from: a disk that writes it alone has neither
     /// name. Then the one must be durable before the other goes, and a commit
     /// comes in between. Taking it out needs no device after this.
@@ -260,7 +260,7 @@ impl Move<'_> {
         Ok(())
     }
 
-    /// The entry of a node with a rename counted in it.
+    /// Returns the entry of a node with a rename counted in it.
     fn moved_entry(&self, node: &Node) -> DirEntry {
         let meta = node.meta.lock();
         let mut entry = meta.stored(self.tree.attrs.zone);

@@ -39,8 +39,8 @@ pub(crate) struct Tree {
 }
 
 impl Tree {
-    /// Of a volume that is attached now, with about `memory` bytes for nodes and as many for the
-    /// indexes of directories.
+    /// Returns the tree of a volume that is attached now. Nodes and the indexes of directories take
+    /// about `memory` bytes each.
     ///
     /// # Errors
     /// `Corrupt` for a root directory that makes no sense; `Io`.
@@ -65,7 +65,7 @@ impl Tree {
         })
     }
 
-    /// As [`locate`](Entries::locate), but what is hidden is not there.
+    /// Finds an entry as [`locate`](Entries::locate) does, but not the table of owners, which is hidden.
     ///
     /// # Errors
     /// `NotFound`, `Io`.
@@ -77,13 +77,13 @@ impl Tree {
         Ok(found)
     }
 
-    /// Whether the table of owners, which is not shown, is in a slot of the directory that starts
+    /// Returns whether the table of owners, which is not shown, is in a slot of the directory that starts
     /// at a cluster.
     pub(crate) fn is_owner_table(&self, dir: u32, slot: u32) -> bool {
         self.attrs.owners.is_table(dir, slot)
     }
 
-    /// The directory of an id, which must have a name still.
+    /// Returns the directory of an id, which must have a name still.
     ///
     /// # Errors
     /// `NotDir`; as [`resolve`](Self::resolve).
@@ -95,7 +95,7 @@ impl Tree {
         Ok(node)
     }
 
-    /// The node that a name in a directory leads to.
+    /// Returns the node that a name in a directory leads to.
     ///
     /// # Errors
     /// `NotDir`, `NotFound`, `Stale`, `Io`, `Corrupt`.
@@ -106,7 +106,7 @@ impl Tree {
         self.node_of(&found)
     }
 
-    /// A directory's content to look at, its clusters known.
+    /// Returns a directory's content to look at, its clusters known.
     ///
     /// # Errors
     /// `NotDir`, `Io`, `Corrupt`.
@@ -125,7 +125,7 @@ impl Tree {
         }
     }
 
-    /// A directory's content to look at, with its index.
+    /// Returns a directory's content to look at, with its index.
     ///
     /// # Errors
     /// As [`read_dir`](Self::read_dir).
@@ -140,7 +140,7 @@ impl Tree {
         }
     }
 
-    /// A directory's content to change, with its index.
+    /// Returns a directory's content to change, with its index.
     ///
     /// # Errors
     /// As [`read_dir`](Self::read_dir).
@@ -182,7 +182,7 @@ impl Tree {
         self.index_used.store(used, Ordering::Relaxed);
     }
 
-    /// The node of an entry. The directory that holds it must be locked.
+    /// Returns the node of an entry. The directory that holds it must be locked.
     ///
     /// # Errors
     /// `Corrupt` for a directory that begins nowhere, at the root, or where
@@ -213,7 +213,7 @@ impl Tree {
             .ok_or_else(|| Kind::Corrupt.into())
     }
 
-    /// The device that an entry stands for; 0 if it is none, or says it wrongly.
+    /// Returns the device that an entry stands for; 0 if it is none, or says it wrongly.
     fn rdev_of(&self, entry: &DirEntry) -> Result<u64> {
         let is_device = |k| matches!(k, FileKind::CharDevice | FileKind::BlockDevice);
         let layout = &self.store.layout;
@@ -283,7 +283,7 @@ impl Tree {
         }
     }
 
-    /// The directory that starts at a cluster; 0 for the root.
+    /// Returns the directory that starts at a cluster; 0 for the root.
     ///
     /// # Errors
     /// `Stale` if no directory that a path leads to starts there; `Io`,
@@ -319,7 +319,7 @@ impl Tree {
         Ok(node)
     }
 
-    /// The directory in `parent` that starts at a cluster.
+    /// Returns the directory in `parent` that starts at a cluster.
     fn child_dir(&self, parent: &Node, first: u32) -> Result<Arc<Node>> {
         let body = self.read_dir(parent)?;
         let dir = body.dir()?;
@@ -340,7 +340,7 @@ impl Tree {
         self.node_of(&Located::new(&self.store, dir, entry, span)?)
     }
 
-    /// The node of an id.
+    /// Returns the node of an id.
     ///
     /// # Errors
     /// `Stale`; `Io`, `Corrupt`.

@@ -35,7 +35,7 @@ struct Moves {
 }
 
 impl Epoch {
-    /// Whether the directory that starts at this cluster was made in this epoch.
+    /// Returns whether the directory that starts at this cluster was made in this epoch.
     pub(crate) fn is_born(&self, first_cluster: u32) -> bool {
         self.born.lock().contains_key(&first_cluster.into())
     }
@@ -45,7 +45,7 @@ impl Epoch {
         self.born.lock().insert(first_cluster.into(), ());
     }
 
-    /// The stage for entries of the directory that starts at a cluster.
+    /// Returns the stage for entries of the directory that starts at a cluster.
     pub(crate) fn stage(&self, dir: u32) -> Stage {
         match self.is_born(dir) {
             true => Stage::DATA,
@@ -53,7 +53,7 @@ impl Epoch {
         }
     }
 
-    /// The stage for removals from a directory that belong to a move.
+    /// Returns the stage for removals from a directory that belong to a move.
     pub(crate) fn removal_stage(&self, dir: u32) -> Stage {
         match self.is_born(dir) {
             true => Stage::DATA,
@@ -69,7 +69,7 @@ impl Epoch {
         }
     }
 
-    /// Whether a directory on the disk has grown since this was asked last.
+    /// Returns whether a directory on the disk has grown since this was asked last.
     pub(crate) fn take_grown(&self) -> bool {
         self.grew.swap(false, Ordering::AcqRel)
     }

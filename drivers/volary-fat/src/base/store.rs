@@ -38,19 +38,19 @@ pub(crate) struct Store {
     pub(crate) table: Table,
     /// Where long names stand.
     pub(crate) long: LongStyle,
-    /// It goes by a copy of the boot sector.
+    /// Whether the volume was found by the replica of its boot sector.
     pub(crate) by_replica: bool,
     state: AtomicU8,
-    /// Something was written since the last flush, past the cache.
+    /// Whether something was written past the cache since the last flush.
     unflushed: AtomicBool,
-    /// Given back in this epoch.
+    /// Clusters that were given back in this epoch.
     pending: Mutex<Pending>,
-    /// How many clusters that is.
+    /// How many clusters `pending` has.
     pending_clusters: AtomicU32,
 }
 
 impl Store {
-    /// For a volume that is attached now.
+    /// Returns the store of a volume that is attached now.
     pub(crate) fn new(
         layout: Layout,
         cache: Cache,
@@ -71,12 +71,12 @@ impl Store {
         }
     }
 
-    /// The device.
+    /// Returns the device.
     pub(crate) fn device(&self) -> &Arc<dyn BlockDevice> {
         Cache::device(&self.cache)
     }
 
-    /// Whether changes are taken, and if not, why.
+    /// Returns whether changes are taken, and if not, why.
     pub(crate) fn state(&self) -> State {
         match self.state.load(Ordering::Acquire) {
             0 => State::Writable,
@@ -86,7 +86,7 @@ impl Store {
         }
     }
 
-    /// Whether the attachment is still there.
+    /// Fails if the volume was detached.
     ///
     /// # Errors
     /// `Stale`.
@@ -97,12 +97,12 @@ impl Store {
         }
     }
 
-    /// Whether the volume was attached to take changes.
+    /// Returns whether the volume was attached to take changes.
     pub(crate) fn takes_changes(&self) -> bool {
         self.state() != State::ReadOnly
     }
 
-    /// Whether changes are taken.
+    /// Fails if no changes are taken.
     ///
     /// # Errors
     /// `Stale`, `ReadOnly`.
@@ -122,7 +122,7 @@ impl Store {
         }
     }
 
-    /// No change is taken from now on.
+    /// Takes no more changes.
     pub(crate) fn fail(&self) {
         let writable = State::Writable as u8;
         let failed = State::Failed as u8;
@@ -148,13 +148,13 @@ impl Store {
         self.state.store(State::Detached as u8, Ordering::Release);
     }
 
-    /// How many clusters a length takes.
+    /// Returns how many clusters a length takes.
     pub(crate) fn clusters_for(&self, len: u64) -> u32 {
         // At most 2^32 / 512.
         len.div_ceil(u64::from(self.layout.cluster_len)) as u32
     }
 
-    /// The most clusters that a directory can have.
+    /// Returns the most clusters that a directory can have.
     pub(crate) fn dir_clusters_max(&self) -> u32 {
         (DIR_ENTRIES_MAX * ENTRY_LEN as u32).div_ceil(self.layout.cluster_len)
     }
@@ -168,7 +168,7 @@ impl Store {
         self.or_commit(self.table.allocate(count, near))
     }
 
-    /// What came of taking clusters.
+    /// Returns what came of taking clusters.
     ///
     /// # Errors
     /// As [`take_clusters`](Self::take_clusters).
@@ -201,7 +201,7 @@ impl Store {
         self.pending_clusters.load(Ordering::Acquire)
     }
 
-    /// Whether the chain that ends at `cluster` waits to be cut there.
+    /// Returns whether the chain that ends at `cluster` waits to be cut there.
     pub(crate) fn is_cut(&self, cluster: u32) -> bool {
         self.pending.lock().cuts.contains(&cluster)
     }
@@ -220,7 +220,7 @@ impl Store {
         direct || self.cache.dirty() > 0
     }
 
-    /// Where a byte of a chain lies on the device, and how many follow there.
+    /// Returns where a byte of a chain lies on the device, and how many follow there.
     ///
     /// # Errors
     /// `Corrupt` past the end.
@@ -233,7 +233,7 @@ impl Store {
         Ok((place, u64::from(count) * cluster_len - skip))
     }
 
-    /// Where the bytes of a range of a file of `size` bytes lie.
+    /// Adds to `out` where the bytes of a range of a file of `size` bytes lie.
     ///
     /// # Errors
     /// `Io`, `Corrupt`.
@@ -317,7 +317,7 @@ impl Store {
     }
 }
 
-/// The error for a file whose chain ends before its size does.
+/// Returns the error for a file whose chain ends before its size does.
 pub(crate) fn short_chain(size: u64) -> Error {
     Error::corrupt(
         "DIR_FileSize",

@@ -62,7 +62,7 @@ impl Mender<'_, '_> {
         Ok(())
     }
 
-    /// The names of a directory.
+    /// Returns the names of a directory.
     fn names(&mut self, dir: &Dir) -> Result<Marks> {
         let mut marks = Marks::default();
         self.vol.records(dir, |names, record| {

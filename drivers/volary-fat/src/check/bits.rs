@@ -13,7 +13,7 @@ impl Bits {
         }
     }
 
-    /// Whether `n` is in it.
+    /// Returns whether `n` is in it.
     pub(super) fn has(&self, n: u32) -> bool {
         let word = self.words.get(n as usize / 64);
         word.is_some_and(|w| w >> (n % 64) & 1 == 1)
@@ -31,17 +31,17 @@ impl Bits {
         new
     }
 
-    /// The numbers from 64 `i` on, the first in the lowest bit.
+    /// Returns the numbers from 64 `i` on, the first in the lowest bit.
     pub(super) fn word(&self, i: usize) -> u64 {
         self.words.get(i).copied().unwrap_or(0)
     }
 
-    /// How many words there are.
+    /// Returns how many words there are.
     pub(super) fn word_count(&self) -> usize {
         self.words.len()
     }
 
-    /// How many numbers are in it.
+    /// Returns how many numbers are in it.
     pub(super) fn count(&self) -> u64 {
         self.words.iter().map(|w| u64::from(w.count_ones())).sum()
     }

@@ -28,7 +28,7 @@ pub(super) struct Boot {
     pub(super) restore: Option<u64>,
 }
 
-/// All boot sectors that can be gone by, the best one first: the first one, and
+/// Returns all boot sectors that can be gone by, the best one first: the first one, and
 /// the copy where it says something else.
 ///
 /// # Errors
@@ -84,7 +84,7 @@ pub(super) fn candidates(dev: &dyn BlockDevice) -> Result<Vec<Boot>> {
     }
 }
 
-/// The boot sector at a sector of 512 bytes that the user names. It is to be restored
+/// Returns the boot sector at a sector of 512 bytes that the user names. It is to be restored
 /// unless the first one says the same.
 ///
 /// # Errors
@@ -98,7 +98,7 @@ pub(super) fn at_sector(dev: &dyn BlockDevice, sector: u64) -> Result<Boot> {
     })
 }
 
-/// Whether two layouts put everything in the same place.
+/// Returns whether two layouts put everything in the same place.
 fn same_place(a: &Layout, b: &Layout) -> bool {
     let strip = |l: &Layout| Layout {
         media: 0,
@@ -224,7 +224,7 @@ impl Mender<'_, '_> {
         Some(u64::from(sector) * u64::from(self.vol.layout.sector_len))
     }
 
-    /// The label in the boot sector at a byte, if it has one.
+    /// Returns the label in the boot sector at a byte, if it has one.
     fn boot_label(&mut self, place: u64) -> Result<Option<[u8; LABEL_LEN]>> {
         let at = tail_offset(self.vol.layout.is_fat32()) as u64;
         let mut tail = [0; LABEL_AT + LABEL_LEN];
@@ -318,7 +318,7 @@ impl Mender<'_, '_> {
     }
 }
 
-/// What cannot be read says nothing.
+/// Returns what cannot be read says nothing.
 fn none_if_lost<T>(e: Error) -> Result<Option<T>> {
     match e.kind() {
         Kind::Io => Ok(None),
@@ -326,12 +326,12 @@ fn none_if_lost<T>(e: Error) -> Result<Option<T>> {
     }
 }
 
-/// Whether a byte is a media descriptor.
+/// Returns whether a byte is a media descriptor.
 pub(super) fn is_media(media: u8) -> bool {
     media == 0xf0 || media >= 0xf8
 }
 
-/// Where the boot sector keeps its marks.
+/// Returns where the boot sector keeps its marks.
 pub(super) fn state_offset(fat32: bool) -> usize {
     tail_offset(fat32) + 1
 }
@@ -387,7 +387,7 @@ impl Marks {
     }
 }
 
-/// The bits of FAT\[1\] that say "clean" and "no error"; FAT12 has none.
+/// Returns the bits of FAT\[1\] that say "clean" and "no error"; FAT12 has none.
 pub(super) const fn fat_bits(kind: FatKind) -> (u32, u32) {
     use crate::volume::ondisk::{CLEAN_SHUT_16, CLEAN_SHUT_32, NO_HARD_ERR_16, NO_HARD_ERR_32};
     match kind {

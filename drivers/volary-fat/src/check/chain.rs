@@ -71,7 +71,7 @@ impl Mender<'_, '_> {
         Ok(())
     }
 
-    /// What is wrong with a value that a chain leads to.
+    /// Returns what is wrong with a value that a chain leads to.
     fn why_not(&mut self, value: u32) -> Result<String> {
         if !self.vol.layout.is_cluster(value) {
             return Ok(format!("{value}, which is no cluster"));
@@ -204,7 +204,7 @@ impl Mender<'_, '_> {
         self.vol.disk.fill(offset, &bytes)
     }
 
-    /// The bytes of a cluster that may be a directory's.
+    /// Returns the bytes of a cluster that may be a directory's.
     pub(super) fn peek(&mut self, cluster: u32) -> Result<Vec<u8>> {
         let mut buf = vec![0; self.vol.layout.cluster_len as usize];
         let offset = self.vol.layout.cluster_offset(cluster);

@@ -164,7 +164,7 @@ fn twins(vol: &mut Volume, walk: &Walk) -> Result<HashSet<u32>> {
         .collect())
 }
 
-/// Whether a problem is none that a crash of ours can leave.
+/// Returns whether a problem is none that a crash of ours can leave.
 fn is_damage(what: What) -> bool {
     !matches!(
         what,

@@ -70,7 +70,7 @@ struct Owners {
 }
 
 impl Owners {
-    /// An entry whose chain comes through a cluster, other than `me` and those
+    /// Returns an entry whose chain comes through a cluster, other than `me` and those
     /// that were changed; and whether there was one before they were.
     fn other(&mut self, at: u32, me: At, changed: &HashSet<At>) -> (Option<Owner>, bool) {
         let Some(meeting) = self.by_cluster.get_mut(&at) else {
@@ -99,7 +99,7 @@ impl Owners {
             .filter(|_| !changed.contains(&(first.dir, first.slot)))
     }
 
-    /// The entry of a problem.
+    /// Returns the entry of a problem.
     fn mine(&self, at: u32, me: At, changed: &HashSet<At>) -> Option<Owner> {
         let rest = self.rest(at, changed);
         self.mine.get(&me).map(|o| Owner { rest, ..*o })
@@ -149,7 +149,7 @@ impl Mender<'_, '_> {
         Ok(owners)
     }
 
-    /// All entries of a directory that have a chain.
+    /// Returns all entries of a directory that have a chain.
     fn entries(&mut self, number: u32) -> Result<Vec<Owner>> {
         let dir = self.dir(number);
         let mut all = Vec::new();
@@ -388,7 +388,7 @@ impl Mender<'_, '_> {
         Ok(changed)
     }
 
-    /// The clusters of a chain from `at` on, at most `count` and, if that is
+    /// Returns the clusters of a chain from `at` on, at most `count` and, if that is
     /// `sure`, so many; `None` if there is no room for a copy of them.
     fn tail(&mut self, at: u32, count: u32, sure: bool) -> Result<Option<Vec<u32>>> {
         let room = self.vol.fat.room()?;
@@ -443,7 +443,7 @@ impl Mender<'_, '_> {
         Ok(Some((problem.dir, problem.slot)))
     }
 
-    /// Which of two twins is the old one: the one whose birth's hundredths, or
+    /// Returns which of two twins is the old one: the one whose birth's hundredths, or
     /// extension's generation, are one less. Where that says nothing, a
     /// directory's `..` tells; else the one in the later slot: a rename over an
     /// existing name takes its place, which is mostly before that of a file made
@@ -480,7 +480,7 @@ impl Mender<'_, '_> {
         Ok(Some((problem.dir, problem.slot)))
     }
 
-    /// Which of two entries of a directory `..` speaks against.
+    /// Returns which of two entries of a directory `..` speaks against.
     fn misplaced(&mut self, me: &Owner, other: &Owner) -> Result<Owner> {
         let start = self.vol.start(&me.entry);
         if self.is_inside(me.dir, start) {
@@ -502,7 +502,7 @@ impl Mender<'_, '_> {
         Ok(if above == Some(mine) { *other } else { *me })
     }
 
-    /// Whether a directory of the walk is, or is in, the one that begins with
+    /// Returns whether a directory of the walk is, or is in, the one that begins with
     /// a cluster.
     fn is_inside(&self, number: u32, start: u32) -> bool {
         let mut number = number;
@@ -529,7 +529,7 @@ fn as_problem(owner: &Owner, what: What) -> Problem {
     }
 }
 
-/// Whether one of two entries is the other under a new name. What was written
+/// Returns whether one of two entries is the other under a new name. What was written
 /// between two commits goes with the new name only, so that where a count of
 /// renames speaks for itself, size and time of the last change may differ.
 fn is_twin(a: &DirEntry, b: &DirEntry) -> bool {
@@ -555,7 +555,7 @@ fn is_twin(a: &DirEntry, b: &DirEntry) -> bool {
         && a.DIR_WrtDate == b.DIR_WrtDate
 }
 
-/// Whether `new` is `old` after one more rename.
+/// Returns whether `new` is `old` after one more rename.
 fn follows(new: &DirEntry, old: &DirEntry) -> bool {
     match (UnixData::read(new), UnixData::read(old)) {
         (Some(n), Some(o)) => n.generation == (o.generation + 1) % GENERATIONS,

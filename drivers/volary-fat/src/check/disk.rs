@@ -88,7 +88,7 @@ impl Disk {
         Ok(())
     }
 
-    /// A unit of a directory as it is on the device, or free slots.
+    /// Returns a unit of a directory as it is on the device, or free slots.
     fn unit(&self, at: u64) -> Result<Box<[u8; UNIT]>> {
         let mut unit = Box::new([0; UNIT]);
         match self.dev.read_at(at, unit.as_mut_slice()) {
@@ -104,7 +104,7 @@ impl Disk {
         }
     }
 
-    /// The first unit in a range that could not be read and has no edits.
+    /// Returns the first unit in a range that could not be read and has no edits.
     pub(super) fn first_lost(&self, offset: u64, len: u64) -> Option<u64> {
         let lost = self.lost.borrow();
         let mut all = lost.range(offset..offset.saturating_add(len));
@@ -112,7 +112,7 @@ impl Disk {
         all.find(edited).copied()
     }
 
-    /// Whether a unit could not be read.
+    /// Returns whether a unit could not be read.
     fn is_lost(&self, unit: u64) -> bool {
         self.lost.borrow().contains(&unit)
     }
@@ -132,7 +132,7 @@ impl Disk {
         Ok(())
     }
 
-    /// Whether all units of a range have edits.
+    /// Returns whether all units of a range have edits.
     fn is_all_edited(&self, offset: u64, len: usize) -> bool {
         let units = (offset - offset % UNIT as u64..offset + len as u64).step_by(UNIT);
         let layers = [&self.early, &self.late, &self.last];
@@ -200,7 +200,7 @@ impl Disk {
         Ok(())
     }
 
-    /// Whether there are edits.
+    /// Returns whether there are edits.
     pub(super) fn is_edited(&self) -> bool {
         !(self.early.is_empty() && self.late.is_empty() && self.last.is_empty())
     }

@@ -77,7 +77,7 @@ impl Walk {
         }
     }
 
-    /// Whether an entry is one that belongs into the first two slots.
+    /// Returns whether an entry is one that belongs into the first two slots.
     fn is_stray_dot(&self, vol: &Volume, number: u32, entry: &DirEntry) -> bool {
         let (dir, above) = self.around(number);
         let start = match entry.DIR_Name {
@@ -88,7 +88,7 @@ impl Walk {
         number != 0 && entry.is_dir() && vol.start(entry) == start
     }
 
-    /// The first cluster of a directory and of the one that it is in; 0 for the root.
+    /// Returns the first cluster of a directory and of the one that it is in; 0 for the root.
     fn around(&self, number: u32) -> (u32, u32) {
         let dir = self.dirs.get(number as usize);
         let parent = dir.filter(|d| d.parent != 0);
@@ -261,7 +261,7 @@ impl Walk {
     }
 }
 
-/// Whether a chain goes where it cannot since one half of its last link was not
+/// Returns whether a chain goes where it cannot since one half of its last link was not
 /// written, as far as the link itself says that.
 fn half_problem(vol: &Volume, chain: &Chain) -> Option<What> {
     let (last, value) = match chain.stop {
@@ -272,7 +272,7 @@ fn half_problem(vol: &Volume, chain: &Chain) -> Option<What> {
     halves::is_half_an_end(vol.layout.kind, last, value).then_some(what)
 }
 
-/// What is wrong between a size and a chain that ends well, or in free clusters
+/// Returns what is wrong between a size and a chain that ends well, or in free clusters
 /// after the part that the size needs: so much a crash can leave.
 fn length_problem(need: u32, chain: &Chain) -> Option<What> {
     let (clusters, last) = (chain.clusters, chain.needed);
@@ -285,14 +285,14 @@ fn length_problem(need: u32, chain: &Chain) -> Option<What> {
     }
 }
 
-/// Whether a date and a time are in their ranges; no date at all is as well.
+/// Returns whether a date and a time are in their ranges; no date at all is as well.
 fn is_date(date: u16, time: u16) -> bool {
     let (day, month) = (date & 31, date >> 5 & 15);
     let (half, minute, hour) = (time & 31, time >> 5 & 63, time >> 11);
     date == 0 || day != 0 && (1..=12).contains(&month) && half < 30 && minute < 60 && hour < 24
 }
 
-/// Whether a label is one that other systems take.
+/// Returns whether a label is one that other systems take.
 pub(super) fn is_label_name(name: &[u8; 11]) -> bool {
     let first = name.first().copied().unwrap_or(b' ');
     first != b' '
@@ -302,7 +302,7 @@ pub(super) fn is_label_name(name: &[u8; 11]) -> bool {
             .all(|(i, &b)| is_label_byte(b) || (i == 0 && b == 5))
 }
 
-/// Whether a byte can be in a label.
+/// Returns whether a byte can be in a label.
 pub(super) fn is_label_byte(b: u8) -> bool {
     !matches!(b, 0..0x20 | 0x22 | 0x2a..=0x2c | 0x2e | 0x2f | 0x3a..=0x3f | 0x5b..=0x5d | 0x7c)
 }

@@ -91,7 +91,7 @@ pub(super) struct Fat {
 }
 
 impl Fat {
-    /// A copy of a volume's FAT; nothing is read.
+    /// Returns a copy of a volume's FAT; nothing is read.
     pub(super) fn new(dev: Arc<dyn BlockDevice>, layout: &Layout, copy: u8) -> Self {
         let need = layout.kind.fat_len(layout.cluster_count);
         let sector = u64::from(layout.sector_len);
@@ -121,12 +121,12 @@ impl Fat {
         self.fuel = fuel_for(self.last);
     }
 
-    /// What marks the end of a chain.
+    /// Returns what marks the end of a chain.
     pub(super) fn end(&self) -> u32 {
         self.kind.mask()
     }
 
-    /// Bytes of the FAT that have a meaning, in whole sectors.
+    /// Returns bytes of the FAT that have a meaning, in whole sectors.
     pub(super) fn len(&self) -> u64 {
         self.len
     }
@@ -136,7 +136,7 @@ impl Fat {
         Self::new(self.dev.clone(), layout, copy)
     }
 
-    /// The byte in which an entry begins.
+    /// Returns the byte in which an entry begins.
     pub(super) fn place(&self, n: u32) -> u64 {
         let n = u64::from(n);
         match self.kind {
@@ -146,7 +146,7 @@ impl Fat {
         }
     }
 
-    /// The value of an entry, of 12, 16 or 28 bits. 0 past the last.
+    /// Returns the value of an entry, of 12, 16 or 28 bits. 0 past the last.
     ///
     /// # Errors
     /// `Io`.
@@ -163,7 +163,7 @@ impl Fat {
         Ok(bytes.map_or(0, |b| decode(self.kind, b, within, n)))
     }
 
-    /// What the entry of a cluster says: a step along a chain.
+    /// Returns what the entry of a cluster says: a step along a chain.
     ///
     /// # Errors
     /// `Corrupt` if a round takes far more steps than there are clusters; `Io`.
@@ -174,7 +174,7 @@ impl Fat {
         Ok(self.meaning(value))
     }
 
-    /// What a value says.
+    /// Returns what a value says.
     #[inline]
     pub(super) fn meaning(&self, value: u32) -> Link {
         match value {
@@ -246,7 +246,7 @@ impl Fat {
         self.read_copy(self.offset, start, buf)
     }
 
-    /// The same of the copy that begins at `base`.
+    /// Returns the same of the copy that begins at `base`.
     ///
     /// # Errors
     /// `Io` where no copy can be read.
@@ -306,7 +306,7 @@ impl Fat {
         Ok(())
     }
 
-    /// A cluster that is free on the disk as well and that no chain leads to, if
+    /// Returns a cluster that is free on the disk as well and that no chain leads to, if
     /// there is one; the next call gives another. (A damaged chain that leads to
     /// a free cluster is cut only after clusters are taken.)
     ///
@@ -332,7 +332,7 @@ impl Fat {
         Ok(found)
     }
 
-    /// How many free clusters [`find_free`](Self::find_free) will give.
+    /// Returns how many free clusters [`find_free`](Self::find_free) will give.
     ///
     /// # Errors
     /// `Io`.
@@ -432,7 +432,7 @@ impl Fat {
         Ok(counts)
     }
 
-    /// Whether the 64 entries from `first`, a multiple of 64, are all zero.
+    /// Returns whether the 64 entries from `first`, a multiple of 64, are all zero.
     fn all_free(&mut self, first: u32) -> Result<bool> {
         if self.kind == FatKind::Fat12 || first + 63 > self.last {
             return Ok(false);
@@ -446,7 +446,7 @@ impl Fat {
         Ok(bytes.is_some_and(|b| b.iter().fold(0, |a, x| a | x) == 0))
     }
 
-    /// Whether there are changes.
+    /// Returns whether there are changes.
     pub(super) fn is_changed(&self) -> bool {
         !self.changes.is_empty()
     }

@@ -130,7 +130,7 @@ impl<'a> Reporter<'a> {
         self.all.not_mended(code.name, key);
     }
 
-    /// Whether a finding was told before and left.
+    /// Returns whether a finding was told before and left.
     pub(super) fn is_left(&self, code: Code, key: u64) -> bool {
         self.all.is_left(code.name, key)
     }

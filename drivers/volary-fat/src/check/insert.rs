@@ -70,7 +70,7 @@ impl Mender<'_, '_> {
         self.change(problem, |e| e.DIR_Name = new)
     }
 
-    /// A short name that nothing in the directory has: the old one's start,
+    /// Returns a short name that nothing in the directory has: the old one's start,
     /// with a number.
     fn unused_name(&mut self, dir: u32, old: &[u8; 11]) -> Result<[u8; 11]> {
         let known = self.taken.take().filter(|t| t.dir == dir);
@@ -147,7 +147,7 @@ impl Mender<'_, '_> {
         Ok(true)
     }
 
-    /// All short names of a directory.
+    /// Returns all short names of a directory.
     pub(super) fn short_names(&mut self, dir: u32) -> Result<HashSet<[u8; 11]>> {
         let mut names = HashSet::new();
         let mut ended = false;

@@ -58,7 +58,7 @@ impl Mender<'_, '_> {
         Ok(())
     }
 
-    /// The lost clusters as chains that do not meet.
+    /// Returns the lost clusters as chains that do not meet.
     fn chains(&mut self, lost: &Bits) -> Result<Vec<Lost>> {
         let last = self.vol.layout.last_cluster();
         let mut led_to = Bits::new(last);
@@ -106,7 +106,7 @@ impl Mender<'_, '_> {
         })
     }
 
-    /// Whether all entries in a part of a directory lead to chains.
+    /// Returns whether all entries in a part of a directory lead to chains.
     fn leads_on(&mut self, bytes: &[u8]) -> Result<bool> {
         let slots = bytes.as_chunks::<32>().0.iter();
         let live = slots.take_while(|raw| raw.first() != Some(&0));
@@ -334,7 +334,7 @@ impl Mender<'_, '_> {
         Ok(volary_core::same_name(&name, PLACE))
     }
 
-    /// Whether a directory has a free slot or can get one.
+    /// Returns whether a directory has a free slot or can get one.
     fn has_room(&mut self, number: u32) -> Result<bool> {
         let dir = self.dir(number);
         if dir.cluster != 0 {

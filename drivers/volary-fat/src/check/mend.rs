@@ -38,7 +38,7 @@ impl<'a, 'r> Mender<'a, 'r> {
 }
 
 impl Mender<'_, '_> {
-    /// A directory of the walk.
+    /// Returns a directory of the walk.
     pub(super) fn dir(&self, number: u32) -> Dir {
         let root = Dir {
             cluster: self.vol.layout.root_cluster,
@@ -50,7 +50,7 @@ impl Mender<'_, '_> {
         self.walk.dirs.get(number as usize).copied().unwrap_or(root)
     }
 
-    /// Where an entry is, for a finding.
+    /// Returns where an entry is, for a finding.
     pub(super) fn place(&mut self, dir: u32, slot: u32) -> Result<Where> {
         let path = self.vol.path(&self.walk.dirs, dir, slot)?;
         let node = self.dir(dir);
@@ -126,7 +126,7 @@ impl Mender<'_, '_> {
         self.vol.free_slots(&dir, problem.first, problem.slot)
     }
 
-    /// Whether the entry that a problem names is a directory's, or the
+    /// Returns whether the entry that a problem names is a directory's, or the
     /// problem is the root directory's.
     pub(super) fn is_dir(&mut self, problem: &Problem) -> Result<bool> {
         if problem.slot == NONE {
@@ -287,7 +287,7 @@ impl Mender<'_, '_> {
         self.vol.free_slots(&dir, first, last)
     }
 
-    /// The slots of the live entry that one slot belongs to, if it belongs to one:
+    /// Returns the slots of the live entry that one slot belongs to, if it belongs to one:
     /// the first, that of the short name, the last.
     fn span_over(&mut self, dir: &Dir, slot: u32) -> Result<Option<(u32, u32, u32)>> {
         let mut found = None;
@@ -299,7 +299,7 @@ impl Mender<'_, '_> {
         Ok(found)
     }
 
-    /// An entry of the time of the check.
+    /// Returns an entry of the time of the check.
     pub(super) fn new_entry(&self, name: [u8; 11], attr: u8, start: u32) -> DirEntry {
         let mut entry = DirEntry::new_zeroed();
         entry.DIR_Name = name;
@@ -399,7 +399,7 @@ impl Mender<'_, '_> {
         }
     }
 
-    /// How the short name of an entry is shown.
+    /// Returns how the short name of an entry is shown.
     pub(super) fn short_shown(&mut self, dir: &Dir, slot: u32) -> Result<Vec<u8>> {
         let entry = self.vol.entry(dir, slot)?;
         let mut out = Vec::new();

@@ -328,7 +328,7 @@ impl Run<'_> {
     }
 }
 
-/// What a walk saw, in figures.
+/// Returns what a walk saw, in figures.
 fn facts(vol: &Volume, walk: &Walk) -> Vec<Fact> {
     let clusters = u64::from(vol.layout.cluster_count);
     let free = u64::from(walk.counts.free);

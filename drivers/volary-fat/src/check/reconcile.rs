@@ -80,7 +80,7 @@ pub(super) fn decide(vol: &mut Volume, progress: &dyn Progress) -> Result<Vec<De
     Ok(look.decisions)
 }
 
-/// Whether the volume was cleanly left: by the boot sector, and by the first copy of
+/// Returns whether the volume was cleanly left: by the boot sector, and by the first copy of
 /// the FAT that has a head.
 ///
 /// # Errors
@@ -102,7 +102,7 @@ pub(super) fn is_clean(vol: &mut Volume) -> Result<bool> {
     Ok(true)
 }
 
-/// The other copies of the FAT.
+/// Returns the other copies of the FAT.
 fn others(vol: &Volume) -> Vec<Fat> {
     let layout = &vol.layout;
     let all = (0..layout.fat_count).filter(|&c| layout.mirrored && c != layout.active_fat);
@@ -217,7 +217,7 @@ impl<'a> Look<'a> {
         meaning(self.vol.layout.kind, self.vol.layout.last_cluster(), value)
     }
 
-    /// Whether copies may differ in an entry.
+    /// Returns whether copies may differ in an entry.
     fn may_differ(&self, n: u32) -> bool {
         let at = self.vol.fat.place(n);
         [at, at + 1]
@@ -294,7 +294,7 @@ impl<'a> Look<'a> {
         Ok(())
     }
 
-    /// What sense a sector makes beside that of another copy.
+    /// Returns what sense a sector makes beside that of another copy.
     fn sense(&mut self, sector: u64, copy: usize) -> Result<Sense> {
         let (kind, last) = (self.vol.layout.kind, self.vol.layout.last_cluster());
         let range = entries_of(kind, sector);
@@ -408,7 +408,7 @@ impl<'a> Look<'a> {
         Ok(())
     }
 
-    /// Whether a directory can begin at a cluster.
+    /// Returns whether a directory can begin at a cluster.
     fn is_dir(&mut self, start: u32) -> Result<bool> {
         let mut bytes = vec![0; self.vol.layout.cluster_len as usize];
         let offset = self.vol.layout.cluster_offset(start);
@@ -453,7 +453,7 @@ impl<'a> Look<'a> {
         Ok(())
     }
 
-    /// Whether a chain, by the first copy, comes through an entry in which the
+    /// Returns whether a chain, by the first copy, comes through an entry in which the
     /// copies differ.
     fn is_forked(&mut self, start: u32, need: Option<u32>) -> Result<bool> {
         let most = DIR_ENTRIES_MAX.div_ceil(self.vol.slots_per_cluster());
@@ -521,7 +521,7 @@ impl<'a> Look<'a> {
         Ok(())
     }
 
-    /// The copy that says this of a cluster.
+    /// Returns the copy that says this of a cluster.
     fn copy_with(&mut self, n: u32, value: u32) -> Result<usize> {
         for copy in 0..self.others.len() {
             let other = self.other(copy, n)?;

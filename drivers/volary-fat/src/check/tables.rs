@@ -15,7 +15,7 @@ const PIECE: usize = 64 << 10;
 /// "Not known" in FSInfo.
 const UNKNOWN: u32 = u32::MAX;
 
-/// Whether both reserved entries are what they must be, but for the marks.
+/// Returns whether both reserved entries are what they must be, but for the marks.
 ///
 /// # Errors
 /// `Io`.
@@ -24,7 +24,7 @@ pub(super) fn is_head(vol: &mut Volume) -> Result<(bool, bool)> {
     Ok(is_head_of(&vol.layout, zero, one))
 }
 
-/// The same of these values.
+/// Returns the same of these values.
 pub(super) fn is_head_of(layout: &Layout, zero: u32, one: u32) -> (bool, bool) {
     let (clean, whole) = fat_bits(layout.kind);
     (

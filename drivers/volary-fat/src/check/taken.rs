@@ -39,7 +39,7 @@ impl Taken {
     }
 }
 
-/// A short name with a number at the end of its first part.
+/// Returns a short name with a number at the end of its first part.
 fn numbered(basis: [u8; 11], number: u32) -> [u8; 11] {
     let tail = format!("~{number}");
     let mut new = basis;

@@ -125,7 +125,7 @@ impl Marks {
         Ok(real)
     }
 
-    /// Which name of the entry in slot `b` the one in slot `a` has as well.
+    /// Returns which name of the entry in slot `b` the one in slot `a` has as well.
     ///
     /// # Errors
     /// `Io`.
@@ -151,7 +151,7 @@ impl Marks {
         })
     }
 
-    /// The folded short name and the folded long one.
+    /// Returns the folded short name and the folded long one.
     fn all_names(&mut self, vol: &mut Volume, dir: &Dir, slot: u32) -> Result<Option<AllNames>> {
         let shown = &mut self.shown;
         let folded = &mut self.folded;
@@ -175,7 +175,7 @@ impl Marks {
     }
 }
 
-/// A name in the paper's layout, whose three translations all tell names apart
+/// Returns a name in the paper's layout, whose three translations all tell names apart
 /// that differ in some byte.
 fn paper_name(record: &Record<'_>) -> Vec<u8> {
     let mut name = record.short.DIR_Name.to_vec();

@@ -22,7 +22,7 @@ const PATH_NAMES_MAX: usize = 100;
 /// Bytes of a directory read at once.
 const READ: usize = 128 << 10;
 
-/// Whether a record, of a directory other than the root, is `.` or `..` in its
+/// Returns whether a record, of a directory other than the root, is `.` or `..` in its
 /// place.
 pub(super) fn is_dots(record: &Record<'_>) -> bool {
     let name = record.short.DIR_Name;
@@ -79,7 +79,7 @@ impl Volume {
         self.names.long = crate::names::record::LongStyle::Vfat;
     }
 
-    /// What is to make sense.
+    /// Returns what is to make sense.
     pub(super) fn judge(&self) -> Judge<'_> {
         Judge {
             layout: &self.layout,
@@ -105,7 +105,7 @@ impl Volume {
         self.set_link(last, end)
     }
 
-    /// The first cluster of an entry.
+    /// Returns the first cluster of an entry.
     pub(super) fn start(&self, entry: &DirEntry) -> u32 {
         entry.first_cluster(self.layout.is_fat32())
     }
@@ -129,7 +129,7 @@ impl Volume {
         }
     }
 
-    /// Bytes of a directory that are judged together.
+    /// Returns bytes of a directory that are judged together.
     pub(super) fn unit(&self, dir: &Dir) -> usize {
         if dir.cluster == 0 {
             512
@@ -138,7 +138,7 @@ impl Volume {
         }
     }
 
-    /// The cluster at an index of a chain, if it is that long.
+    /// Returns the cluster at an index of a chain, if it is that long.
     ///
     /// # Errors
     /// `Io`.
@@ -181,7 +181,7 @@ impl Volume {
         Ok(cluster.map(|c| self.layout.cluster_offset(c) + within))
     }
 
-    /// The bytes of a slot; zeros where there is none.
+    /// Returns the bytes of a slot; zeros where there is none.
     ///
     /// # Errors
     /// `Io`.
@@ -193,7 +193,7 @@ impl Volume {
         Ok(raw)
     }
 
-    /// The bytes of some slots; zeros where there are none.
+    /// Returns the bytes of some slots; zeros where there are none.
     fn raws(&mut self, dir: &Dir, first: u32, count: u32) -> Result<Vec<u8>> {
         let mut bytes = vec![0; count as usize * ENTRY_LEN];
         let mut slot = first;
@@ -215,7 +215,7 @@ impl Volume {
         Ok(bytes)
     }
 
-    /// The short entry in a slot.
+    /// Returns the short entry in a slot.
     ///
     /// # Errors
     /// `Io`.
@@ -323,7 +323,7 @@ impl Volume {
         Ok(())
     }
 
-    /// The first slot of the record whose short entry is in a slot.
+    /// Returns the first slot of the record whose short entry is in a slot.
     ///
     /// # Errors
     /// `Io`.
@@ -332,7 +332,7 @@ impl Volume {
         Ok(slot - span.unwrap_or(0))
     }
 
-    /// The name of the entry in a slot.
+    /// Returns the name of the entry in a slot.
     ///
     /// # Errors
     /// `Io`.
@@ -342,7 +342,7 @@ impl Volume {
         Ok(name)
     }
 
-    /// The path of the entry in a slot of a directory, or with [`NONE`] of
+    /// Returns the path of the entry in a slot of a directory, or with [`NONE`] of
     /// the directory.
     ///
     /// # Errors
@@ -431,7 +431,7 @@ impl Reader {
         Ok(Some(piece))
     }
 
-    /// The next clusters that follow each other on the device.
+    /// Returns the next clusters that follow each other on the device.
     fn stretch(&mut self, vol: &mut Volume) -> Result<(u64, usize)> {
         let len = vol.layout.cluster_len as usize;
         let first = self.next;

@@ -352,7 +352,7 @@ impl Walk {
         Ok(())
     }
 
-    /// Whether `at` is one of the chain's own clusters.
+    /// Returns whether `at` is one of the chain's own clusters.
     pub(super) fn is_own(
         &self,
         vol: &mut Volume,
@@ -553,7 +553,7 @@ impl Walk {
     }
 }
 
-/// Whether the entry's first cluster, if it has one, is in use.
+/// Returns whether the entry's first cluster, if it has one, is in use.
 fn chain_is_there(vol: &mut Volume, raw: &[u8; ENTRY_LEN]) -> Result<bool> {
     let entry: &crate::volume::ondisk::DirEntry = zerocopy::transmute_ref!(raw);
     let start = vol.start(entry);

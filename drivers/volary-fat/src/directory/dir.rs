@@ -49,7 +49,7 @@ impl Dir {
         slots.min(DIR_ENTRIES_MAX.into()) as u32
     }
 
-    /// Whether all of its clusters are known.
+    /// Returns whether all of its clusters are known.
     pub(crate) fn is_ready(&self, clusters_max: u32) -> bool {
         self.runs.is_whole() || self.runs.clusters() >= clusters_max
     }
@@ -58,7 +58,7 @@ impl Dir {
         self.first == 0 && !store.layout.is_fat32()
     }
 
-    /// Where a slot lies on the device, and how many bytes follow in one piece.
+    /// Returns where a slot lies on the device, and how many bytes follow in one piece.
     fn place(&self, store: &Store, slot: u32) -> Result<(u64, u64)> {
         let at = u64::from(slot) * ENTRY_LEN as u64;
         if self.is_fixed(store) {
@@ -74,7 +74,7 @@ impl Dir {
         Ok((offset, u64::from(more) * cluster_len - skip))
     }
 
-    /// The byte offset of a slot on the device.
+    /// Returns the byte offset of a slot on the device.
     ///
     /// # Errors
     /// `Corrupt` past the end.
@@ -82,7 +82,7 @@ impl Dir {
         Ok(self.place(store, slot)?.0)
     }
 
-    /// The byte offsets of the sectors that slots lie in.
+    /// Returns the byte offsets of the sectors that slots lie in.
     ///
     /// # Errors
     /// `Corrupt` past the end.

@@ -22,7 +22,7 @@ pub(crate) struct Span {
 }
 
 impl Span {
-    /// How many slots.
+    /// Returns how many slots.
     pub(crate) fn len(&self) -> u32 {
         self.last + 1 - self.first
     }
@@ -61,7 +61,7 @@ pub(crate) struct Index {
 }
 
 impl Index {
-    /// Where entries with this hash of a name stand; some may have another name.
+    /// Returns where entries with this hash of a name stand; some may have another name.
     pub(crate) fn find(&self, hash: u32) -> impl Iterator<Item = Span> + '_ {
         self.names.find(hash).map(Span::unpack)
     }
@@ -97,7 +97,7 @@ impl Index {
         }
     }
 
-    /// The reverse of [`enter`](Self::enter).
+    /// Undoes [`enter`](Self::enter).
     pub(crate) fn leave(&mut self, names: &Names, record: &Record<'_>, scratch: &mut Scratch) {
         let span = span_of(record);
         self.release(span);
@@ -136,7 +136,7 @@ impl Index {
         word >> (slot % 64) & 1 == 1
     }
 
-    /// The first `count` free slots in a row, below `capacity` or running over
+    /// Returns the first `count` free slots in a row, below `capacity` or running over
     /// it: those from there on are then still to be made.
     pub(crate) fn find_free(&mut self, count: u32, capacity: u32) -> u32 {
         let n = (count as usize).min(SLOTS_MAX);
@@ -161,7 +161,7 @@ impl Index {
         start
     }
 
-    /// The number to try next after a tilde, for names with this key.
+    /// Returns the number to try next after a tilde, for names with this key.
     pub(crate) fn tail(&self, key: u64) -> Option<u32> {
         self.tails.get(&key).copied()
     }
@@ -179,14 +179,14 @@ impl Index {
         self.tails.clear();
     }
 
-    /// Bytes of memory, about.
+    /// Returns bytes of memory, about.
     pub(crate) fn memory(&self) -> u64 {
         let tails = self.tails.capacity() * 16;
         (size_of::<Self>() + self.names.cells.capacity() * 8 + self.used.len() * 8 + tails) as u64
     }
 }
 
-/// Where a record stands.
+/// Returns where a record stands.
 pub(crate) fn span_of(record: &Record<'_>) -> Span {
     Span {
         first: record.first_slot,

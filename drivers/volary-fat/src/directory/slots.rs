@@ -59,12 +59,12 @@ impl Scanner {
         }
     }
 
-    /// The slot that comes next.
+    /// Returns the slot that comes next.
     pub(crate) fn slot(&self) -> u32 {
         self.slot
     }
 
-    /// Whether the end mark has been passed.
+    /// Returns whether the end mark has been passed.
     pub(crate) fn ended(&self) -> bool {
         self.ended
     }
@@ -226,7 +226,7 @@ fn plain<'a>(slot: u32, short: DirEntry) -> Event<'a> {
     })
 }
 
-/// Where the record of the short entry `at` begins: at the first part of its
+/// Returns where the record of the short entry `at` begins: at the first part of its
 /// long name, if the slots before it are one.
 pub(crate) fn begin_of(slots: &[[u8; ENTRY_LEN]], at: usize) -> usize {
     for order in 1..=at.min(PARTS_MAX) {
@@ -245,7 +245,7 @@ pub(crate) fn begin_of(slots: &[[u8; ENTRY_LEN]], at: usize) -> usize {
     at
 }
 
-/// The entry in the first 32 bytes of `raw`, if there are that many.
+/// Returns the entry in the first 32 bytes of `raw`, if there are that many.
 pub(crate) fn entry_at(raw: &[u8]) -> Option<DirEntry> {
     DirEntry::read_from_prefix(raw).ok().map(|(entry, _)| entry)
 }

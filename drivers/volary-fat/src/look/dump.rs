@@ -184,7 +184,7 @@ impl Dump<'_> {
         hex(out, offset, &bytes)
     }
 
-    /// The directory that a path or a cluster number names.
+    /// Returns the directory that a path or a cluster number names.
     fn dir_at(&self, place: &str) -> Result<Where> {
         match number(place) {
             Ok(0) => Ok(Where::Root),
@@ -408,7 +408,7 @@ fn kind_word(kind: FileKind) -> &'static str {
     }
 }
 
-/// A time as it stands on the disk, in no zone.
+/// Returns a time as it stands on the disk, in no zone.
 fn time_words(time: Time) -> String {
     let (year, month, day) = crate::volume::time::date_of(time);
     let second = time.secs.rem_euclid(86_400);

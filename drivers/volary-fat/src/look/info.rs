@@ -9,7 +9,7 @@ use crate::volume::ondisk::{FSI_LEAD, FSI_STRUC, FsInfo, STATE_DIRTY, STATE_ERRO
 use volary_core::{BlockDevice, Fact, Result, escape};
 use zerocopy::FromBytes;
 
-/// What the boot sector, FSInfo and the root directory say of a volume. The
+/// Returns what the boot sector, FSInfo and the root directory say of a volume. The
 /// FAT is not read, so that it takes no longer on a large volume.
 ///
 /// # Errors
@@ -22,7 +22,7 @@ pub fn info(dev: &dyn BlockDevice) -> Result<Vec<Fact>> {
     Ok(facts)
 }
 
-/// What the boot sector says.
+/// Returns what the boot sector says.
 pub(crate) fn layout_facts(layout: &Layout) -> Vec<Fact> {
     let sector = u64::from(layout.sector_len);
     let size = u64::from(layout.total_sectors) * sector;
@@ -63,7 +63,7 @@ pub(crate) fn layout_facts(layout: &Layout) -> Vec<Fact> {
     facts
 }
 
-/// A serial number as DOS prints it: `1234-ABCD`.
+/// Returns a serial number as DOS prints it: `1234-ABCD`.
 pub(crate) fn serial_words(serial: u32) -> String {
     format!("{:04X}-{:04X}", serial >> 16, serial & 0xffff)
 }
@@ -95,7 +95,7 @@ fn fsinfo_facts(dev: &dyn BlockDevice, layout: &Layout) -> Vec<Fact> {
     ]
 }
 
-/// The FSInfo sector at a byte offset, if it is one.
+/// Returns the FSInfo sector at a byte offset, if it is one.
 pub(crate) fn read_fsinfo(dev: &dyn BlockDevice, offset: u64) -> Option<FsInfo> {
     let mut bytes = [0; 512];
     dev.read_at(offset, &mut bytes).ok()?;
@@ -143,7 +143,7 @@ fn root_facts(dev: &dyn BlockDevice, layout: &Layout) -> Result<Vec<Fact>> {
     Ok(facts)
 }
 
-/// A label for people; `None` where it stands for none.
+/// Returns a label for people; `None` where it stands for none.
 pub(crate) fn label_words(label: Short, page: &CodePage) -> Option<String> {
     if label == *b"NO NAME    " || label.trim_spaces().is_empty() {
         return None;

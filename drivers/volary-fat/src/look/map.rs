@@ -123,7 +123,7 @@ impl<'a> Drawing<'a> {
         self.map.add(at, len, what);
     }
 
-    /// Where a run lies, and how long it is, in bytes.
+    /// Returns where a run lies, and how long it is, in bytes.
     fn place(&self, run: Run) -> (u64, u64) {
         let len = u64::from(run.len) * u64::from(self.layout.cluster_len);
         (self.layout.cluster_offset(run.first), len)

@@ -69,7 +69,7 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// The FAT's entry of cluster `n`, without FAT32's upper four bits.
+    /// Returns the FAT's entry of cluster `n`, without FAT32's upper four bits.
     ///
     /// # Errors
     /// `Io` if no copy of the FAT can be read there; `Invalid` past its end.
@@ -77,7 +77,7 @@ impl<'a> Walker<'a> {
         Ok(self.raw_entry(n)? & self.layout.kind.mask())
     }
 
-    /// The same, with FAT32's upper four bits.
+    /// Returns the same, with FAT32's upper four bits.
     ///
     /// # Errors
     /// As [`fat_entry`](Self::fat_entry).
@@ -96,7 +96,7 @@ impl<'a> Walker<'a> {
         })
     }
 
-    /// Bytes of the FAT, filled up with zeros.
+    /// Returns bytes of the FAT, filled up with zeros.
     fn fat_bytes(&self, at: u64, len: u64) -> Result<[u8; 4]> {
         if at + len > self.layout.fat_len() {
             return Err(Error::note(Kind::Invalid, "past the end of the FAT"));
@@ -124,7 +124,7 @@ impl<'a> Walker<'a> {
         Ok(out)
     }
 
-    /// Bytes of the active FAT, and from the other copies where it cannot be read.
+    /// Returns bytes of the active FAT, and from the other copies where it cannot be read.
     fn read_fat(&self, at: u64, len: u64) -> Result<Vec<u8>> {
         let mut bytes = vec![0; usize::try_from(len).unwrap_or(0)];
         let layout = self.layout;
@@ -364,7 +364,7 @@ impl<'a> Walker<'a> {
         damage
     }
 
-    /// The first `max` bytes of a file.
+    /// Returns the first `max` bytes of a file.
     ///
     /// # Errors
     /// As [`runs`](Self::runs); `Corrupt` if the chain ends before.
@@ -396,7 +396,7 @@ impl<'a> Walker<'a> {
         Ok(out)
     }
 
-    /// What a path leads to; `None` for the root directory. Names are long or
+    /// Returns what a path leads to; `None` for the root directory. Names are long or
     /// short ones, in any case; more `/` than needed do no harm.
     ///
     /// # Errors
@@ -415,7 +415,7 @@ impl<'a> Walker<'a> {
         Ok(found)
     }
 
-    /// Where the directory begins that a path has led to.
+    /// Returns where the directory begins that a path has led to.
     ///
     /// # Errors
     /// `NotDir`.
@@ -484,7 +484,7 @@ fn circle(layout: &Layout, at: u32, next: u32) -> Error {
     )
 }
 
-/// Where on the device the active FAT's entry of a cluster begins.
+/// Returns where on the device the active FAT's entry of a cluster begins.
 pub(crate) fn entry_offset(layout: &Layout, n: u32) -> u64 {
     layout.fat_offset(layout.active_fat) + u64::from(n) * u64::from(layout.kind.bits()) / 8
 }

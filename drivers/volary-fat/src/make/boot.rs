@@ -16,7 +16,7 @@ pub(super) const ROOT_CLUSTER: u32 = 2;
 /// Shown where there is no label.
 const NO_NAME: [u8; 11] = *b"NO NAME    ";
 
-/// The layout that the boot sector describes.
+/// Returns the layout that the boot sector describes.
 ///
 /// # Errors
 /// None but those of a mistake in these modules.
@@ -24,7 +24,7 @@ pub(super) fn layout(plan: &Plan<'_>) -> Result<Layout> {
     Layout::parse(&sector(plan), plan.device_len)
 }
 
-/// The boot sector's first 512 bytes.
+/// Returns the boot sector's first 512 bytes.
 pub(super) fn sector(plan: &Plan<'_>) -> [u8; 512] {
     let fat32 = plan.kind == FatKind::Fat32;
     let mut out = [0; 512];

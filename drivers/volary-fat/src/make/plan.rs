@@ -54,7 +54,7 @@ impl Frame {
         (rest / u64::from(cluster)) as u32
     }
 
-    /// Whether FATs of `fat` sectors are long enough.
+    /// Returns whether FATs of `fat` sectors are long enough.
     fn enough(&self, kind: FatKind, cluster: u32, reserved: u16, fat: u32) -> bool {
         let need = kind.fat_len(self.clusters(cluster, reserved, fat));
         need <= u64::from(fat) * u64::from(self.sector_len)
@@ -272,7 +272,7 @@ fn max_clusters(kind: FatKind) -> u32 {
     }
 }
 
-/// The floppy that was asked for, or that has exactly the device's size.
+/// Returns the floppy that was asked for, or that has exactly the device's size.
 fn floppy(device: &Geometry, kind: FatKind, request: &Request) -> Result<Option<&'static Floppy>> {
     if let Some(asked) = request.floppy {
         if kind != FatKind::Fat12 {

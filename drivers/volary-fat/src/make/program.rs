@@ -27,17 +27,17 @@ const PROGRAM: [u8; 29] = [
     0xeb, 0xfe, // here: jmp here
 ];
 
-/// Where the program begins.
+/// Returns where the program begins.
 pub(super) fn program_at(fat32: bool) -> usize {
     tail_offset(fat32) + size_of::<BootTail>()
 }
 
-/// Bytes that the program's text can have; a NUL comes after.
+/// Returns bytes that the program's text can have; a NUL comes after.
 pub(super) fn message_room(fat32: bool) -> usize {
     SIGNATURE_AT - program_at(fat32) - PROGRAM.len() - 1
 }
 
-/// The program and its text, as they stand at byte `at`.
+/// Returns the program and its text, as they stand at byte `at`.
 pub(super) fn program(message: &[u8], at: usize) -> Vec<u8> {
     let text = LOADED_AT + (at + PROGRAM.len()) as u16;
     let mut out = PROGRAM.to_vec();

@@ -97,7 +97,7 @@ pub const MAKE_OPTIONS: &[OptionSpec] = &[
     ),
 ];
 
-/// An error for what cannot be made, in words.
+/// Returns an error for what cannot be made, in words.
 pub(super) fn invalid(words: impl Into<String>) -> Error {
     Error::note(Kind::Invalid, words)
 }
@@ -193,7 +193,7 @@ fn sector_len(o: &Options) -> Result<Option<u32>> {
     power_of_two(o, "sector", 512, 4096)
 }
 
-/// A number of at most `digits` hexadecimal digits, with `-` anywhere, as
+/// Returns a number of at most `digits` hexadecimal digits, with `-` anywhere, as
 /// serial numbers are printed.
 fn hex(o: &Options, key: &str, digits: usize) -> Result<Option<u32>> {
     let Some(text) = o.get(key) else {
@@ -260,7 +260,7 @@ fn oem(text: &str) -> Result<[u8; 8]> {
     Ok(out)
 }
 
-/// A label as it is stored: 11 bytes, in upper case, spaces allowed.
+/// Returns a label as it is stored: 11 bytes, in upper case, spaces allowed.
 ///
 /// # Errors
 /// `Invalid` for an empty label, one that does not fit, or a character that
@@ -290,7 +290,7 @@ pub fn label(text: &str, page: &CodePage) -> Result<Short> {
     Ok(out)
 }
 
-/// A number that looks random, out of a seed.
+/// Returns a number that looks random, out of a seed.
 fn serial_of(seed: u64) -> u32 {
     // One step of SplitMix64 (Steele, Lea and Flood, 2014).
     let mut x = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);

@@ -15,7 +15,7 @@ pub(super) struct Floppy {
 }
 
 impl Floppy {
-    /// Its size in bytes.
+    /// Returns its size in bytes.
     pub(super) fn size(&self) -> u64 {
         u64::from(self.sectors) * 512
     }
@@ -65,7 +65,7 @@ const FAT32: [Row; 5] = [
     (u64::MAX, 32 << 10),
 ];
 
-/// Where the search for a cluster size begins, in bytes.
+/// Returns where the search for a cluster size begins, in bytes.
 pub(super) fn cluster_len(kind: FatKind, size: u64) -> u32 {
     let rows: &[Row] = match kind {
         FatKind::Fat12 => &[],

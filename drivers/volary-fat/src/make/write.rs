@@ -39,7 +39,7 @@ pub(super) fn write(dev: &dyn BlockDevice, plan: &Plan<'_>, layout: &Layout) -> 
     dev.flush()
 }
 
-/// The start of each FAT: the two entries that are no clusters, then the
+/// Returns the start of each FAT: the two entries that are no clusters, then the
 /// clusters in use from the start, each a chain by itself.
 fn fat_head(plan: &Plan<'_>) -> Vec<u8> {
     let end = plan.kind.mask();

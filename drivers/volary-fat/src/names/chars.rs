@@ -5,7 +5,7 @@ pub(crate) use volary_core::fold_char as upper;
 /// A set of bytes: whether each is in it.
 pub(crate) type ByteSet = [bool; 256];
 
-/// The set of these bytes.
+/// Returns the set of these bytes.
 #[expect(clippy::indexing_slicing, reason = "a byte is less than 256")]
 pub(crate) const fn byte_set(bytes: &[u8]) -> ByteSet {
     let mut set = [false; 256];
@@ -17,12 +17,12 @@ pub(crate) const fn byte_set(bytes: &[u8]) -> ByteSet {
     set
 }
 
-/// Whether a byte is in a set.
+/// Returns whether a byte is in a set.
 pub(crate) fn in_set(set: &ByteSet, byte: u8) -> bool {
     set.get(usize::from(byte)).copied().unwrap_or(false)
 }
 
-/// The lower-case form, where it is one character; else the character itself.
+/// Returns the lower-case form, where it is one character; else the character itself.
 pub(crate) fn lower(c: char) -> char {
     if c.is_ascii() {
         return c.to_ascii_lowercase();

@@ -48,7 +48,7 @@ impl Encoded {
         }
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     pub fn as_bytes(&self) -> &[u8] {
         self.bytes.get(..self.len).unwrap_or(&self.bytes)
     }
@@ -67,7 +67,7 @@ impl CodePage {
         932, 936, 949, 950, 1250, 1251, 1252, 1253, 1254, 1255, 1256, 1257, 1258,
     ];
 
-    /// The code page of a number.
+    /// Returns the code page of a number.
     ///
     /// # Errors
     /// `Invalid` if there is none, naming those that there are.
@@ -84,12 +84,12 @@ impl CodePage {
         Ok(Self { number, form })
     }
 
-    /// Its number.
+    /// Returns its number.
     pub fn number(&self) -> u16 {
         self.number
     }
 
-    /// Whether `byte` begins a character of two bytes.
+    /// Returns whether `byte` begins a character of two bytes.
     pub fn is_lead(&self, byte: u8) -> bool {
         match self.form {
             Form::Single(_) => false,
@@ -98,7 +98,7 @@ impl CodePage {
         }
     }
 
-    /// The first character of `bytes`, which are not empty.
+    /// Returns the first character of `bytes`, which are not empty.
     fn decode_first(&self, bytes: &[u8]) -> Option<Decoded> {
         let &first = bytes.first()?;
         if first < 0x80 {
@@ -145,7 +145,7 @@ impl CodePage {
         }
     }
 
-    /// The bytes of a character, if the code page has it.
+    /// Returns the bytes of a character, if the code page has it.
     pub fn encode(&self, c: char) -> Option<Encoded> {
         if c.is_ascii() {
             return Some(Encoded::one(c as u8));
@@ -177,7 +177,7 @@ impl CodePage {
         (!unmapped && back == Some((c, encoded.len))).then_some(encoded)
     }
 
-    /// The bytes of a character's upper-case form, if the code page has it.
+    /// Returns the bytes of a character's upper-case form, if the code page has it.
     pub fn encode_upper(&self, c: char) -> Option<Encoded> {
         self.encode(upper(c))
     }
@@ -225,12 +225,12 @@ fn windows(number: u16) -> Option<&'static Encoding> {
     })
 }
 
-/// The character that shows a byte without a meaning.
+/// Returns the character that shows a byte without a meaning.
 fn stand_in(byte: u8) -> char {
     char::from_u32(STAND_IN + u32::from(byte)).unwrap_or(char::REPLACEMENT_CHARACTER)
 }
 
-/// The byte that a character stands for.
+/// Returns the byte that a character stands for.
 fn stood_for(c: char) -> Option<u8> {
     u32::from(c)
         .checked_sub(STAND_IN)

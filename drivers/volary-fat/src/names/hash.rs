@@ -1,6 +1,6 @@
 //! The hash by which names are found.
 
-/// A hash of a folded name or of a basis.
+/// Returns a hash of a folded name or of a basis.
 pub(crate) fn hash_bytes(bytes: &[u8]) -> u64 {
     const K: u64 = 0x9e37_79b9_7f4a_7c15;
     let mut h = (bytes.len() as u64).wrapping_mul(K);

@@ -42,12 +42,12 @@ impl Names {
         folded
     }
 
-    /// Whether a record can be found by its short name beside the one shown.
+    /// Returns whether a record can be found by its short name beside the one shown.
     fn has_alias(&self, record: &Record<'_>) -> bool {
         self.style == Style::Long && matches!(record.long, Long::Vfat(_))
     }
 
-    /// Whether `folded` is a name of the record.
+    /// Returns whether `folded` is a name of the record.
     pub(crate) fn leads_to(
         &self,
         record: &Record<'_>,

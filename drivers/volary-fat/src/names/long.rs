@@ -58,17 +58,17 @@ impl LongName {
         }
     }
 
-    /// The units.
+    /// Returns the units.
     pub fn units(&self) -> &[u16] {
         self.units.get(..self.len).unwrap_or(&self.units)
     }
 
-    /// How many entries it takes: 1–20.
+    /// Returns how many entries it takes: 1–20.
     pub fn part_count(&self) -> usize {
         self.len.div_ceil(PART)
     }
 
-    /// Its entries in the order in which they are stored.
+    /// Returns its entries in the order in which they are stored.
     pub fn entries(&self, checksum: u8) -> impl Iterator<Item = LongEntry> + '_ {
         let count = self.part_count();
         let parts = self.units().chunks(PART).enumerate().rev();
@@ -105,7 +105,7 @@ fn part_entry(order: u8, checksum: u8, part: &[u16]) -> LongEntry {
     }
 }
 
-/// The 13 units of an entry.
+/// Returns the 13 units of an entry.
 pub(crate) fn part_units(entry: &LongEntry) -> [u16; PART] {
     let [a, b, c, d, e] = entry.LDIR_Name1;
     let [f, g, h, i, j, k] = entry.LDIR_Name2;
@@ -133,7 +133,7 @@ impl Gather {
         }
     }
 
-    /// Whether no part has been taken.
+    /// Returns whether no part has been taken.
     pub(crate) fn is_empty(&self) -> bool {
         self.count == 0
     }
@@ -142,7 +142,7 @@ impl Gather {
         self.count = 0;
     }
 
-    /// Whether a part is one that stands first.
+    /// Returns whether a part is one that stands first.
     pub(crate) fn begins(entry: &LongEntry) -> bool {
         (LAST_LONG_ENTRY + 1..=LAST_LONG_ENTRY + PARTS_MAX as u8).contains(&entry.LDIR_Ord)
     }
@@ -178,7 +178,7 @@ impl Gather {
         self.want = order.saturating_sub(1);
     }
 
-    /// The name, if all parts are there, belong to a short name with this
+    /// Returns the name, if all parts are there, belong to a short name with this
     /// checksum, and hold a name of 1 to 255 units.
     pub(crate) fn finish(&self, checksum: u8) -> Option<&[u16]> {
         if self.count == 0 || self.want != 0 || self.checksum != checksum {

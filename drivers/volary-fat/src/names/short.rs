@@ -13,7 +13,7 @@ pub(crate) const LOWER_EXT: u8 = 0x10;
 /// The largest number after a tilde.
 pub(crate) const TAIL_MAX: u32 = 999_999;
 
-/// The checksum that ties long entries to their short one (page 28).
+/// Returns the checksum that ties long entries to their short one (page 28).
 pub(crate) fn checksum(name: &Short) -> u8 {
     name.iter()
         .fold(0_u8, |sum, &b| sum.rotate_right(1).wrapping_add(b))
@@ -59,7 +59,7 @@ pub(crate) fn unhide_first(name: &mut [u8]) {
 
 /// Bytes without the spaces at their end.
 pub(crate) trait TrimSpaces {
-    /// The bytes up to the last that is not a space.
+    /// Returns the bytes up to the last that is not a space.
     fn trim_spaces(&self) -> &[u8];
 }
 
@@ -100,7 +100,7 @@ pub(crate) struct Exact {
     pub flags: u8,
 }
 
-/// The short name that shows exactly as `name`, if there is one: then no long
+/// Returns the short name that shows exactly as `name`, if there is one: then no long
 /// name is needed. Case may differ between the two parts, not within one.
 pub(crate) fn exact(name: &[u8], page: &CodePage) -> Option<Exact> {
     let (base, ext) = match name.iter().position(|&b| b == b'.') {
@@ -210,12 +210,12 @@ impl Basis {
         basis
     }
 
-    /// The name without a tail, if nothing but case is lost by it.
+    /// Returns the name without a tail, if nothing but case is lost by it.
     pub fn plain(&self) -> Option<Short> {
         (!self.lossy).then(|| self.join(self.base))
     }
 
-    /// The name with `~number` at the end of its base: for 1 to 999,999,
+    /// Returns the name with `~number` at the end of its base: for 1 to 999,999,
     /// all differ. Larger numbers are taken as 999,999, 0 as 1.
     pub fn numbered(&self, number: u32) -> Short {
         let mut digits = [0; 7];
@@ -227,13 +227,13 @@ impl Basis {
         self.join(base)
     }
 
-    /// What numbered names of `digits` digits have in common: base and
+    /// Returns what numbered names of `digits` digits have in common: base and
     /// extension. Two bases with the same key compete for the same names.
     pub fn key(&self, digits: usize) -> Short {
         self.join(self.stem(digits + 1).0)
     }
 
-    /// The base, cut so that `tail` bytes have room after it.
+    /// Returns the base, cut so that `tail` bytes have room after it.
     fn stem(&self, tail: usize) -> ([u8; 8], usize) {
         let room = 8_usize.saturating_sub(tail);
         let len = (0..=room)

@@ -59,7 +59,7 @@ pub struct Names {
 }
 
 impl Names {
-    /// A translation; `paper` for volumes in the paper's layout.
+    /// Returns a translation; `paper` for volumes in the paper's layout.
     ///
     /// # Errors
     /// `Invalid` if there is no such code page.
@@ -75,12 +75,12 @@ impl Names {
         })
     }
 
-    /// Whether case tells names apart.
+    /// Returns whether case tells names apart.
     pub fn case_sensitive(&self) -> bool {
         self.style == Style::Unix
     }
 
-    /// Whether the case of names is kept.
+    /// Returns whether the case of names is kept.
     pub(crate) fn keeps_case(&self) -> bool {
         matches!(self.style, Style::Long | Style::Unix)
     }
@@ -128,7 +128,7 @@ impl Names {
         }
     }
 
-    /// What is to be stored for a name.
+    /// Returns what is to be stored for a name.
     ///
     /// # Errors
     /// `Invalid` for what the translation cannot say; `NameTooLong`.
@@ -226,7 +226,7 @@ impl Names {
     }
 }
 
-/// Whether a long name can be a name here; else its short name is shown.
+/// Returns whether a long name can be a name here; else its short name is shown.
 fn can_show(units: &[u16]) -> bool {
     const DOT: u16 = b'.' as u16;
     !matches!(units, [DOT] | [DOT, DOT]) && !units.iter().any(|&u| u == 0 || u == u16::from(b'/'))

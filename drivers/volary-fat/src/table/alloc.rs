@@ -31,7 +31,7 @@ impl Pending {
         self.cuts.extend(cut);
     }
 
-    /// Whether there is nothing to do.
+    /// Returns whether there is nothing to do.
     pub(crate) fn is_empty(&self) -> bool {
         self.runs.is_empty() && self.cuts.is_empty()
     }
@@ -56,7 +56,7 @@ impl Table {
         self.allocate_for(None, count, near)
     }
 
-    /// The same for a file that grows, for which room is kept behind them.
+    /// Returns the same for a file that grows, for which room is kept behind them.
     ///
     /// # Errors
     /// As [`allocate`](Self::allocate).
@@ -180,7 +180,7 @@ impl Table {
         Ok(())
     }
 
-    /// Where to go on if `segment` is known to be full.
+    /// Returns where to go on if `segment` is known to be full.
     fn skip_full(&self, segment: usize, scan: Scan) -> Option<Scan> {
         let full = self.inner().free.get(segment) == Some(&0);
         full.then(|| self.next_segment(segment, scan).unwrap_or(Scan::Down(0)))
@@ -274,7 +274,7 @@ impl Table {
         Ok(())
     }
 
-    /// How many clusters are free, reading what is left of the FAT if that is
+    /// Returns how many clusters are free, reading what is left of the FAT if that is
     /// not known.
     ///
     /// # Errors
@@ -306,7 +306,7 @@ impl Table {
         inner.low = next.filter(|n| (2..=self.last).contains(n)).unwrap_or(2);
     }
 
-    /// The number of free clusters, if it is known, and where to look first, a
+    /// Returns the number of free clusters, if it is known, and where to look first, a
     /// cluster also of a volume that is full: what an FSInfo sector says.
     pub(crate) fn hints(&self) -> (Option<u32>, u32) {
         let inner = self.inner();
@@ -319,14 +319,14 @@ impl Table {
         (inner.free_total, next)
     }
 
-    /// The cluster that index 0 of a segment stands for.
+    /// Returns the cluster that index 0 of a segment stands for.
     pub(crate) fn base(&self, segment: usize) -> u64 {
         segment as u64 * u64::from(self.entries().per_segment())
     }
 }
 
 impl Inner {
-    /// The first free run from `index` on, not past `to`, in no reservation of
+    /// Returns the first free run from `index` on, not past `to`, in no reservation of
     /// another: its start and length, at most `want`.
     pub(crate) fn free_above(
         &self,
@@ -354,7 +354,7 @@ impl Inner {
         }
     }
 
-    /// The last free run that ends at `index` or before and begins at `from` or
+    /// Returns the last free run that ends at `index` or before and begins at `from` or
     /// later, in no reservation of another: its start and length, at most `want`.
     pub(crate) fn free_below(
         &self,

@@ -40,7 +40,7 @@ pub(crate) fn read(
     Ok(lost)
 }
 
-/// The entries whose first byte is in a sector of 512 bytes.
+/// Returns the entries whose first byte is in a sector of 512 bytes.
 pub(crate) fn entries_of(kind: FatKind, sector: u64) -> Range<u32> {
     let first = |sector: u64| (sector * UNIT as u64 * 8).div_ceil(kind.bits().into()) as u32;
     first(sector)..first(sector + 1)
@@ -109,7 +109,7 @@ pub(crate) fn nonsense(
 }
 
 impl Nonsense {
-    /// Whether a sector of which this is known holds something else than a FAT,
+    /// Returns whether a sector of which this is known holds something else than a FAT,
     /// and the same sector of another copy does not. `differ` entries of the two
     /// differ. After a power cut the first copy may have entries that lead
     /// nowhere, but hardly any that are no values. Nothing but ends is something else where

@@ -92,7 +92,7 @@ pub(crate) struct Segment {
 }
 
 impl Table {
-    /// The FAT that `layout` describes, with at most `memory` bytes of clean
+    /// Returns the FAT that `layout` describes, with at most `memory` bytes of clean
     /// segments. Reads nothing.
     pub(crate) fn new(dev: Arc<dyn BlockDevice>, layout: &Layout, memory: u64) -> Self {
         let sector = u64::from(layout.sector_len);
@@ -131,12 +131,12 @@ impl Table {
         }
     }
 
-    /// The segment of a cluster's entry and its index there.
+    /// Returns the segment of a cluster's entry and its index there.
     pub(crate) fn place(&self, cluster: u32) -> (usize, u32) {
         self.entries().place(cluster)
     }
 
-    /// Where its entries are.
+    /// Returns where its entries are.
     pub(crate) fn entries(&self) -> Entries {
         Entries {
             kind: self.kind,
@@ -218,7 +218,7 @@ impl Table {
         ))
     }
 
-    /// How far the chain runs on from `cluster` without a jump: the number of
+    /// Returns how far the chain runs on from `cluster` without a jump: the number of
     /// clusters with it, at most `max`, and what the FAT says of the last. May
     /// stop earlier, at the end of a segment and where copies of the FAT differ.
     ///
@@ -242,12 +242,12 @@ impl Table {
         }
     }
 
-    /// What a value means.
+    /// Returns what a value means.
     pub(crate) fn meaning(&self, value: u32) -> Link {
         self.entries().meaning(value)
     }
 
-    /// The error for a chain that leads to `cluster`, of which the FAT says
+    /// Returns the error for a chain that leads to `cluster`, of which the FAT says
     /// `link`.
     pub(crate) fn broken(&self, cluster: u32, link: Link) -> Error {
         let at = self.offset + u64::from(cluster) * u64::from(self.kind.bits()) / 8;
@@ -271,7 +271,7 @@ impl Table {
         Ok(())
     }
 
-    /// Bytes of segments that wait for [`write`](Self::write), each twice: as
+    /// Returns bytes of segments that wait for [`write`](Self::write), each twice: as
     /// it is and as it was.
     pub(crate) fn dirty_len(&self) -> u64 {
         (self.dirty_count.load(Ordering::Acquire) * SEGMENT * 2) as u64
@@ -410,7 +410,7 @@ impl Table {
         Ok(())
     }
 
-    /// Whether all of `bits` are set in entry 1.
+    /// Returns whether all of `bits` are set in entry 1.
     ///
     /// # Errors
     /// `Io`.
@@ -437,7 +437,7 @@ impl Table {
 }
 
 impl Inner {
-    /// A loaded segment as it is stored; empty if it is not loaded.
+    /// Returns a loaded segment as it is stored; empty if it is not loaded.
     pub(crate) fn bytes(&self, segment: usize) -> &[u8] {
         match self.segments.get(segment) {
             Some(Some(s)) => &s.bytes,
@@ -445,7 +445,7 @@ impl Inner {
         }
     }
 
-    /// What an entry of a loaded segment says.
+    /// Returns what an entry of a loaded segment says.
     pub(crate) fn link(&self, table: &Table, segment: usize, index: u32) -> Link {
         table.meaning(entry(table.kind, self.bytes(segment), index))
     }
@@ -484,7 +484,7 @@ impl Inner {
         Some(segment.bytes.clone())
     }
 
-    /// What has changed in a dirty segment.
+    /// Returns what has changed in a dirty segment.
     fn change<'a>(&'a self, table: &Table, index: usize) -> Option<Change<'a>> {
         let segment = self.segments.get(index)?.as_ref()?;
         Some(Change {
@@ -496,7 +496,7 @@ impl Inner {
         })
     }
 
-    /// The first dirty segment, which of its units are to be written, and its
+    /// Returns the first dirty segment, which of its units are to be written, and its
     /// bytes; `second`: after the first of two steps.
     fn first_dirty(&self, table: &Table, second: bool) -> Option<(usize, u128, Vec<u8>)> {
         let change = self.change(table, *self.dirty.first()?)?;
@@ -508,7 +508,7 @@ impl Inner {
         Some((change.segment, units, change.after.to_vec()))
     }
 
-    /// What is dirty of a segment, and what the other copies have there.
+    /// Returns what is dirty of a segment, and what the other copies have there.
     fn others_dirty(&self, index: usize) -> (u128, Vec<Vec<u8>>) {
         match self.segments.get(index) {
             Some(Some(s)) => (s.dirty, s.others.clone()),
@@ -516,7 +516,7 @@ impl Inner {
         }
     }
 
-    /// The values of an entry of a loaded segment in the other copies, if any differs.
+    /// Returns the values of an entry of a loaded segment in the other copies, if any differs.
     pub(crate) fn other_values(&self, kind: FatKind, segment: usize, index: u32) -> Vec<u32> {
         match self.segments.get(segment) {
             Some(Some(s)) => s.others.iter().map(|o| entry(kind, o, index)).collect(),
@@ -553,7 +553,7 @@ impl Inner {
     }
 }
 
-/// The dirty stretches of a segment of `len` bytes, in whole sectors.
+/// Returns the dirty stretches of a segment of `len` bytes, in whole sectors.
 fn stretches(dirty: u128, sector: usize, len: usize) -> Vec<(usize, usize)> {
     let mut out: Vec<(usize, usize)> = Vec::new();
     for start in (0..len).step_by(sector) {

@@ -14,18 +14,18 @@ use crate::table::segments::UNIT;
 use crate::volume::layout::FatKind;
 use volary_core::Result;
 
-/// Whether the entry stands in two [`UNIT`]s.
+/// Returns whether the entry stands in two [`UNIT`]s.
 pub(crate) fn is_split(kind: FatKind, index: u32) -> bool {
     let at = u64::from(index) + u64::from(index / 2);
     kind == FatKind::Fat12 && at % UNIT as u64 == UNIT as u64 - 1
 }
 
-/// The bits of an entry of FAT12 that stand in its lower byte.
+/// Returns the bits of an entry of FAT12 that stand in its lower byte.
 fn lower_bits(index: u32) -> u32 {
     if index.is_multiple_of(2) { 0xff } else { 0xf }
 }
 
-/// Whether one half of this value is as in the end of a chain, and the other
+/// Returns whether one half of this value is as in the end of a chain, and the other
 /// is not: what a disk that wrote one sector leaves where a chain ended or is
 /// to end.
 pub(crate) fn is_half_an_end(kind: FatKind, index: u32, value: u32) -> bool {
@@ -49,7 +49,7 @@ impl Table {
         }
     }
 
-    /// How bad it is if a cut leaves this value: the less the better.
+    /// Returns how bad it is if a cut leaves this value: the less the better.
     fn worth(&self, value: u32) -> u8 {
         match self.meaning(value) {
             Link::End => 0,
@@ -60,7 +60,7 @@ impl Table {
         }
     }
 
-    /// A segment on its way from what the disk has to `to`, where only one half
+    /// Returns a segment on its way from what the disk has to `to`, where only one half
     /// of the split entries is as in `to` of which both change; `None` if there
     /// are none such.
     pub(crate) fn halves(&self, from: &[u8], to: &[u8]) -> Option<Vec<u8>> {
@@ -76,7 +76,7 @@ impl Table {
         mid
     }
 
-    /// Whether a directory's chain that ends with `last` can be made to go on
+    /// Returns whether a directory's chain that ends with `last` can be made to go on
     /// at `first`, so that a check will know where it ended.
     fn may_join(&self, last: u32, first: u32) -> bool {
         !is_split(self.kind, last) || self.worth(self.half_way(last, self.kind.mask(), first)) <= 1

@@ -60,7 +60,7 @@ impl Before {
         }
     }
 
-    /// The segment.
+    /// Returns the segment.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -87,7 +87,7 @@ pub(crate) struct Change<'a> {
 }
 
 impl Change<'_> {
-    /// Whether it takes two steps: there is a join or a cut, and not all of
+    /// Returns whether it takes two steps: there is a join or a cut, and not all of
     /// the clusters behind it have their entries in the same sector.
     pub(crate) fn takes_steps(&self) -> bool {
         self.altered().any(|(index, old, new)| {
@@ -99,7 +99,7 @@ impl Change<'_> {
         })
     }
 
-    /// The segment after the first step, and a bit for each [`UNIT`] in which
+    /// Returns the segment after the first step, and a bit for each [`UNIT`] in which
     /// the disk has something else.
     pub(crate) fn first_step(&self) -> (Vec<u8>, u128) {
         let mut bytes = self.after.to_vec();
@@ -116,12 +116,12 @@ impl Change<'_> {
         (bytes, units)
     }
 
-    /// A bit for each [`UNIT`] that the second step changes.
+    /// Returns a bit for each [`UNIT`] that the second step changes.
     pub(crate) fn second_step(&self) -> u128 {
         differing(&self.first_step().0, self.after)
     }
 
-    /// The entries of clusters that have changed, or that chains were ended at:
+    /// Returns the entries of clusters that have changed, or that chains were ended at:
     /// index, old and new value.
     /// Some may be given twice.
     fn altered(&self) -> impl Iterator<Item = (u32, u32, u32)> {
@@ -142,7 +142,7 @@ impl Change<'_> {
             .filter(|(index, old, new)| old != new || self.before.cut.contains(*index))
     }
 
-    /// Whether entry `index` with `value` leads to a chain, as `bytes` have
+    /// Returns whether entry `index` with `value` leads to a chain, as `bytes` have
     /// it, of which some entry is not in the same unit.
     fn leads_off(&self, bytes: &[u8], index: u32, value: u32) -> bool {
         let Link::Next(mut at) = self.entries.meaning(value) else {
@@ -163,7 +163,7 @@ impl Change<'_> {
         true
     }
 
-    /// The unit that an entry is in; `None` if it is in two.
+    /// Returns the unit that an entry is in; `None` if it is in two.
     fn unit(&self, index: u32) -> Option<usize> {
         let index = index as usize;
         let (at, len) = match self.entries.kind {

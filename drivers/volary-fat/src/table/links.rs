@@ -17,7 +17,7 @@ pub(crate) enum Link {
     Wrong(u32),
 }
 
-/// What a value means on a volume whose highest cluster number is `last`.
+/// Returns what a value means on a volume whose highest cluster number is `last`.
 pub(crate) fn meaning(kind: FatKind, last: u32, value: u32) -> Link {
     match value {
         0 => Link::Free,
@@ -28,7 +28,7 @@ pub(crate) fn meaning(kind: FatKind, last: u32, value: u32) -> Link {
     }
 }
 
-/// The value of an entry; 0 past the end.
+/// Returns the value of an entry; 0 past the end.
 pub(crate) fn entry(kind: FatKind, bytes: &[u8], index: u32) -> u32 {
     let i = index as usize;
     match kind {

@@ -11,7 +11,7 @@ use volary_core::{BlockDevice, Kind, Result};
 use zerocopy::little_endian::U32;
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
-/// The bits of entry 1 of the FAT that say "cleanly left"; FAT12 has none.
+/// Returns the bits of entry 1 of the FAT that say "cleanly left"; FAT12 has none.
 pub(crate) fn clean_bits(kind: FatKind) -> u32 {
     match kind {
         FatKind::Fat12 => 0,
@@ -20,7 +20,7 @@ pub(crate) fn clean_bits(kind: FatKind) -> u32 {
     }
 }
 
-/// Whether a mark says that the volume was not cleanly left, or that its disk
+/// Returns whether a mark says that the volume was not cleanly left, or that its disk
 /// failed.
 ///
 /// # Errors
@@ -97,7 +97,7 @@ fn boot_sector(dev: &dyn BlockDevice, layout: &Layout, dirty: bool) -> Result<()
     dev.write_at(0, &sector)
 }
 
-/// What the FSInfo sector says: free clusters, and where to look first.
+/// Returns what the FSInfo sector says: free clusters, and where to look first.
 /// `None` if there is no such sector, it does not look like one or cannot be read:
 /// these are hints only.
 ///

@@ -24,7 +24,7 @@ pub(crate) trait Copies {
     /// `Io`.
     fn words(&mut self, cluster: u32, out: &mut Vec<Link>) -> Result<()>;
 
-    /// Whether the chain can come to this cluster.
+    /// Returns whether the chain can come to this cluster.
     ///
     /// # Errors
     /// `Io`.
@@ -68,7 +68,7 @@ impl Goal {
         }
     }
 
-    /// Whether no better way need be looked for.
+    /// Returns whether no better way need be looked for.
     fn is_enough(self, rank: Rank) -> bool {
         match self.need {
             Some(_) => rank.0 >= if self.clean { 3 } else { 2 },
@@ -111,7 +111,7 @@ enum Preferred {
     Last,
 }
 
-/// The best way on from cluster `start`, which must be one.
+/// Returns the best way on from cluster `start`, which must be one.
 ///
 /// # Errors
 /// What `copies` answers.
@@ -131,7 +131,7 @@ pub(crate) fn best_way(copies: &mut impl Copies, start: u32, goal: Goal) -> Resu
     }
 }
 
-/// The best way of those that are tried with this preference.
+/// Returns the best way of those that are tried with this preference.
 ///
 /// # Errors
 /// What `copies` answers.
@@ -181,7 +181,7 @@ fn best_of(
     Ok(best.unwrap_or_default())
 }
 
-/// Whether a chain can go on, or end, by this word.
+/// Returns whether a chain can go on, or end, by this word.
 fn is_live(word: &Link) -> bool {
     matches!(word, Link::Next(_) | Link::End)
 }
@@ -287,7 +287,7 @@ mod tests {
         }
     }
 
-    /// The way from cluster 10 on in two copies with these chains, where entries
+    /// Returns the way from cluster 10 on in two copies with these chains, where entries
     /// of one or the other were changed.
     fn way(need: Option<u32>, clean: bool, harm: &[(usize, usize, u32)]) -> Way {
         let mut copy = vec![0; 100];

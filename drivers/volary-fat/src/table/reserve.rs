@@ -122,7 +122,7 @@ impl Table {
         back.is_some()
     }
 
-    /// How many clusters are to be kept for a file.
+    /// Returns how many clusters are to be kept for a file.
     fn ahead(&self, grower: &Grower) -> u32 {
         let inner = self.inner();
         // While nobody has counted, a new volume's.
@@ -132,7 +132,7 @@ impl Table {
         u32::try_from(ahead).unwrap_or(u32::MAX)
     }
 
-    /// How many clusters directly behind `at` are free, up to `most` and the end of the
+    /// Returns how many clusters directly behind `at` are free, up to `most` and the end of the
     /// next cluster's segment.
     fn free_behind(&self, at: u32, most: u32, owner: Option<u64>) -> Result<u32> {
         if at >= self.last {
@@ -143,7 +143,7 @@ impl Table {
         Ok(inner.free_here(self, (segment, index), most, owner))
     }
 
-    /// The first stretch of `wish` free clusters past `near`, else below it; else, with
+    /// Returns the first stretch of `wish` free clusters past `near`, else below it; else, with
     /// less, the longest of those that it has looked at.
     fn seek(&self, near: u32, wish: u32, owner: Option<u64>) -> Result<Option<(u32, u32)>> {
         {
@@ -237,7 +237,7 @@ struct Search {
 }
 
 impl Search {
-    /// Whether a stretch is long enough.
+    /// Returns whether a stretch is long enough.
     fn note(&mut self, first: u32, len: u32) -> bool {
         if self.best.is_none_or(|(_, best)| best < len) {
             self.best = Some((first, len));
@@ -257,7 +257,7 @@ impl Inner {
         self.low = cluster.map_or(self.low, |cluster| self.low.min(cluster));
     }
 
-    /// How many clusters are free from this one of a loaded segment on, up to `most`, and
+    /// Returns how many clusters are free from this one of a loaded segment on, up to `most`, and
     /// to where another's reservation begins.
     fn free_here(
         &self,

@@ -36,7 +36,7 @@ pub(crate) struct Runs {
 }
 
 impl Runs {
-    /// A chain of which only the first cluster is known; empty for 0.
+    /// Returns a chain of which only the first cluster is known; empty for 0.
     pub(crate) fn from_first(first: u32, of: Of) -> Self {
         Self {
             next: (first != 0).then_some(first),
@@ -50,22 +50,22 @@ impl Runs {
         self.runs.last().map_or(0, |r| r.at + r.len)
     }
 
-    /// The last cluster that is known.
+    /// Returns the last cluster that is known.
     pub(crate) fn last(&self) -> Option<u32> {
         self.runs.last().map(|r| r.first + r.len - 1)
     }
 
-    /// The first cluster.
+    /// Returns the first cluster.
     pub(crate) fn first(&self) -> Option<u32> {
         self.runs.first().map(|r| r.first).or(self.next)
     }
 
-    /// Whether all of the chain is known.
+    /// Returns whether all of the chain is known.
     pub(crate) fn is_whole(&self) -> bool {
         self.next.is_none()
     }
 
-    /// The runs, in order.
+    /// Returns the runs, in order.
     pub(crate) fn as_slice(&self) -> &[Run] {
         &self.runs
     }
@@ -96,7 +96,7 @@ impl Runs {
         }
     }
 
-    /// The stretch that starts at cluster `index` of the file: its number on
+    /// Returns the stretch that starts at cluster `index` of the file: its number on
     /// the disk and how many follow with it.
     pub(crate) fn find(&self, index: u32) -> Option<(u32, u32)> {
         let after = self.runs.partition_point(|r| r.at <= index);

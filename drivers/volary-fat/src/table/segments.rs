@@ -30,13 +30,13 @@ impl Entries {
         }
     }
 
-    /// The segment of a cluster's entry and its index there.
+    /// Returns the segment of a cluster's entry and its index there.
     pub(crate) fn place(self, cluster: u32) -> (usize, u32) {
         let per = self.per_segment();
         ((cluster / per) as usize, cluster % per)
     }
 
-    /// The indices of a segment that are clusters: start and end.
+    /// Returns the indices of a segment that are clusters: start and end.
     pub(crate) fn indices(self, segment: usize) -> (u32, u32) {
         let per = u64::from(self.per_segment());
         let base = segment as u64 * per;
@@ -44,13 +44,13 @@ impl Entries {
         (if segment == 0 { 2 } else { 0 }, end as u32)
     }
 
-    /// What a value means.
+    /// Returns what a value means.
     pub(crate) fn meaning(self, value: u32) -> Link {
         meaning(self.kind, self.last, value)
     }
 }
 
-/// A bit for each [`UNIT`] in which these differ.
+/// Returns a bit for each [`UNIT`] in which these differ.
 pub(crate) fn differing(a: &[u8], b: &[u8]) -> u128 {
     let pairs = a.chunks(UNIT).zip(b.chunks(UNIT)).take(128);
     let bits = pairs.enumerate().filter(|(_, (a, b))| a != b);

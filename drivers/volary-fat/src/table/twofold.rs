@@ -28,7 +28,7 @@ pub(crate) enum Of {
 }
 
 impl Table {
-    /// Whether the volume was cleanly left, so that all copies are of one time.
+    /// Returns whether the volume was cleanly left, so that all copies are of one time.
     ///
     /// # Errors
     /// `Io`.
@@ -48,7 +48,7 @@ impl Table {
         Ok(*self.clean.get_or_init(|| clean))
     }
 
-    /// What the other copies have of a segment, if any differs from `bytes`, which
+    /// Returns what the other copies have of a segment, if any differs from `bytes`, which
     /// is the first one's and gets from them what makes no sense in it.
     ///
     /// # Errors
@@ -104,7 +104,7 @@ impl Table {
         }
     }
 
-    /// How much sense one sector of a segment makes in two copies, and how many
+    /// Returns how much sense one sector of a segment makes in two copies, and how many
     /// entries differ.
     fn compare(
         &self,
@@ -123,7 +123,7 @@ impl Table {
         (of(bytes), of(copy), differ.count() as u32)
     }
 
-    /// The value of a cluster's entry, if it is in this segment.
+    /// Returns the value of a cluster's entry, if it is in this segment.
     fn value_in(&self, index: usize, bytes: &[u8], cluster: u32) -> Option<u32> {
         let (segment, within) = self.place(cluster);
         (segment == index).then(|| entry(self.kind, bytes, within))
@@ -141,7 +141,7 @@ impl Table {
         }
     }
 
-    /// Whether the copies differ in the entry of a cluster of a volume that was
+    /// Returns whether the copies differ in the entry of a cluster of a volume that was
     /// cleanly left.
     ///
     /// # Errors
@@ -155,7 +155,7 @@ impl Table {
         Ok(inner.is_fork(self.kind, segment, index))
     }
 
-    /// The best chain from a cluster on, by all copies; `None` if that is the
+    /// Returns the best chain from a cluster on, by all copies; `None` if that is the
     /// first one's.
     ///
     /// # Errors
@@ -266,7 +266,7 @@ impl Copies for Both<'_> {
 }
 
 impl crate::table::fat::Inner {
-    /// Whether other copies of a loaded segment differ in an entry.
+    /// Returns whether other copies of a loaded segment differ in an entry.
     pub(crate) fn is_fork(&self, kind: FatKind, segment: usize, index: u32) -> bool {
         let own = entry(kind, self.bytes(segment), index);
         let others = self.other_values(kind, segment, index);

@@ -127,7 +127,7 @@ impl<'a> Compaction<'a> {
         self.slide(index)
     }
 
-    /// The lowest stretch for `len` clusters; what the batch gives back counts
+    /// Returns the lowest stretch for `len` clusters; what the batch gives back counts
     /// once it is finished.
     fn place(&mut self, len: u32, end: u32) -> Result<Option<u32>> {
         if let found @ Some(_) = self.free.lowest(len, end) {
@@ -271,7 +271,7 @@ impl<'a> Compaction<'a> {
     }
 }
 
-/// The free stretches of a volume, in order.
+/// Returns the free stretches of a volume, in order.
 fn free_stretches(layout: &Layout, table: &Table) -> Result<Vec<(u32, u32)>> {
     let mut out: Vec<(u32, u32)> = Vec::new();
     for cluster in 2..=layout.last_cluster() {

@@ -41,13 +41,13 @@ impl Free {
         }
     }
 
-    /// Where the lowest stretch of at least `len` clusters starts, below `end`.
+    /// Returns where the lowest stretch of at least `len` clusters starts, below `end`.
     pub(super) fn lowest(&self, len: u32, end: u32) -> Option<u32> {
         let fits = self.0.range(..end).find(|stretch| *stretch.1 >= len);
         fits.map(|stretch| *stretch.0)
     }
 
-    /// The stretch that ends just before `cluster`: its start.
+    /// Returns the stretch that ends just before `cluster`: its start.
     pub(super) fn just_below(&self, cluster: u32) -> Option<u32> {
         let (&first, &len) = self.0.range(..cluster).next_back()?;
         (first + len == cluster).then_some(first)

@@ -37,7 +37,7 @@ struct Collector<'a> {
     items: Vec<Item>,
 }
 
-/// All items but the root directory.
+/// Returns all items but the root directory.
 ///
 /// # Errors
 /// `Corrupt` for anything that `check` should see first; `Io`.

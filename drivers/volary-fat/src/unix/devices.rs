@@ -6,7 +6,7 @@ use volary_core::FileKind;
 /// Longest content: `b 4294967295:4294967295` and a line feed.
 pub(crate) const TEXT_MAX: usize = 24;
 
-/// The content of a device node.
+/// Returns the content of a device node.
 pub(crate) fn device_text(kind: FileKind, rdev: u64) -> Option<String> {
     let letter = match kind {
         FileKind::CharDevice => 'c',
@@ -17,7 +17,7 @@ pub(crate) fn device_text(kind: FileKind, rdev: u64) -> Option<String> {
     Some(format!("{letter} {major}:{minor}\n"))
 }
 
-/// The device that such a content says.
+/// Returns the device that such a content says.
 pub(crate) fn parse_text(text: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(text).ok()?.trim_end();
     let (major, minor) = text.get(2..)?.split_once(':')?;

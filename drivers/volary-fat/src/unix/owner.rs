@@ -24,7 +24,7 @@ pub(crate) struct Ownership {
 }
 
 impl Ownership {
-    /// The mode of a node without one: all bits but the mask's, and none that
+    /// Returns the mode of a node without one: all bits but the mask's, and none that
     /// allow writing for a file with the read-only attribute. (On a directory
     /// that attribute forbids nothing, as in DOS.)
     pub(crate) fn mode(&self, dir: bool, read_only: bool) -> u32 {
@@ -37,7 +37,7 @@ impl Ownership {
         }
     }
 
-    /// A mode from the disk, less what the mount takes away.
+    /// Returns a mode from the disk, less what the mount takes away.
     pub(crate) fn masked(&self, dir: bool, mode: u32) -> u32 {
         mode & !if dir {
             self.disk_dmask
@@ -67,7 +67,7 @@ pub(crate) struct OwnerTable {
 }
 
 impl OwnerTable {
-    /// An empty table's bytes.
+    /// Returns an empty table's bytes.
     pub(crate) fn head() -> [u8; HEAD_LEN] {
         let mut head = [0; HEAD_LEN];
         for (to, from) in head
@@ -79,7 +79,7 @@ impl OwnerTable {
         head
     }
 
-    /// The table in a file's content, or `None` if it is none. Rows past
+    /// Returns the table in a file's content, or `None` if it is none. Rows past
     /// the largest index and a row that is cut off are passed over.
     pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
         let (head, rows) = bytes.split_at_checked(HEAD_LEN)?;
@@ -98,12 +98,12 @@ impl OwnerTable {
         Some(table)
     }
 
-    /// The pair of an index, if there is such a row.
+    /// Returns the pair of an index, if there is such a row.
     pub(crate) fn get(&self, index: u16) -> Option<(u32, u32)> {
         self.rows.get(usize::from(index).checked_sub(1)?).copied()
     }
 
-    /// The index of a pair, if it has a row.
+    /// Returns the index of a pair, if it has a row.
     pub(crate) fn find(&self, uid: u32, gid: u32) -> Option<u16> {
         self.index.get(&(uid, gid)).copied()
     }
@@ -138,17 +138,17 @@ impl OwnerTable {
         }
     }
 
-    /// How many rows there are.
+    /// Returns how many rows there are.
     pub(crate) fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// Where the row of an index, which is not 0, stands in the file.
+    /// Returns where the row of an index, which is not 0, stands in the file.
     pub(crate) fn offset(index: u16) -> u64 {
         HEAD_LEN as u64 + u64::from(index.saturating_sub(1)) * ROW_LEN as u64
     }
 
-    /// A row as it is stored.
+    /// Returns a row as it is stored.
     pub(crate) fn row(uid: u32, gid: u32) -> [u8; ROW_LEN] {
         let mut row = [0; ROW_LEN];
         let bytes = uid.to_le_bytes().into_iter().chain(gid.to_le_bytes());

@@ -70,13 +70,13 @@ impl Extension {
         entry.DIR_FstClusHI = U16::new(self.minor);
     }
 
-    /// The kind that the mode names; a file where it names none.
+    /// Returns the kind that the mode names; a file where it names none.
     pub(crate) fn kind(&self) -> FileKind {
         FileKind::from_mode(self.mode.into()).unwrap_or(FileKind::File)
     }
 }
 
-/// Whether the root directory of a FAT12 or FAT16 volume is in the paper's layout: most
+/// Returns whether the root directory of a FAT12 or FAT16 volume is in the paper's layout: most
 /// of its files and directories are marked, and all marks stand for an extension. No
 /// other system sets these bits.
 ///
@@ -118,18 +118,18 @@ pub(crate) fn reset(entry: &mut DirEntry) {
     entry.DIR_FstClusHI = U16::ZERO;
 }
 
-/// Whether an entry says that the next one holds the rest of its name.
+/// Returns whether an entry says that the next one holds the rest of its name.
 pub(crate) fn has_tail(entry: &DirEntry) -> bool {
     entry.DIR_Attr & LONG != 0 && entry.DIR_Attr & attr::VOLUME_ID == 0
 }
 
-/// Whether an entry can be the rest of a name: one marked as a label.
+/// Returns whether an entry can be the rest of a name: one marked as a label.
 pub(crate) fn is_tail(raw: &[u8; ENTRY_LEN]) -> bool {
     raw.get(ATTR_AT)
         .is_some_and(|a| a & attr::LONG_NAME_MASK == attr::VOLUME_ID)
 }
 
-/// The rest of a name out of its entry.
+/// Returns the rest of a name out of its entry.
 pub(crate) fn tail_bytes(raw: &[u8; ENTRY_LEN]) -> [u8; TAIL_LEN] {
     let mut out = [b' '; TAIL_LEN];
     let bytes = raw.iter().enumerate().filter(|(i, _)| *i != ATTR_AT);
@@ -140,7 +140,7 @@ pub(crate) fn tail_bytes(raw: &[u8; ENTRY_LEN]) -> [u8; TAIL_LEN] {
     out
 }
 
-/// The entry that holds the rest of a name.
+/// Returns the entry that holds the rest of a name.
 pub(crate) fn tail_entry(tail: &[u8; TAIL_LEN]) -> DirEntry {
     let mut bytes = *tail;
     crate::names::short::hide_first(&mut bytes);

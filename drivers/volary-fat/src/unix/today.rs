@@ -68,7 +68,7 @@ impl UnixData {
         ((kind == FileKind::Dir) == entry.is_dir()).then_some(data)
     }
 
-    /// Whether the time of birth is of a year that only the extension uses:
+    /// Returns whether the time of birth is of a year that only the extension uses:
     /// then it should be one.
     pub(crate) fn is_in_range(entry: &DirEntry) -> bool {
         entry.DIR_CrtDate.get() >> 9 >= 2060 - 1980
@@ -92,7 +92,7 @@ pub(crate) fn reset(entry: &mut DirEntry) {
     entry.DIR_CrtDate.set(0);
 }
 
-/// The 32 bits that a time of birth stands for.
+/// Returns the 32 bits that a time of birth stands for.
 fn unpack(entry: &DirEntry) -> Option<u32> {
     let stamp = Stamp {
         date: entry.DIR_CrtDate.get(),
@@ -116,7 +116,7 @@ fn pack(bits: u32, entry: &mut DirEntry) {
     set_create(entry, time, Zone(0));
 }
 
-/// A check on 32 bits: below [`CHECKS`], and another for nearby numbers.
+/// Returns a check on 32 bits: below [`CHECKS`], and another for nearby numbers.
 fn check_of(bits: u32) -> u64 {
     // 2^64 divided by the golden ratio spreads what is near.
     (u64::from(bits).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) % CHECKS

@@ -18,7 +18,7 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Whether this cannot have been a directory: more nonsense than sense.
+    /// Returns whether this cannot have been a directory: more nonsense than sense.
     pub(crate) fn is_garbage(self) -> bool {
         self.bad > 3 && self.bad > self.good
     }
@@ -66,7 +66,7 @@ fn byte(b: u8) -> Byte {
     BYTES.get(usize::from(b)).copied().unwrap_or(Byte::Bad)
 }
 
-/// Whether a short name is one that other systems take: neither control
+/// Returns whether a short name is one that other systems take: neither control
 /// characters nor bytes with a meaning, not blank at the start.
 pub(crate) fn is_short_name(name: &[u8; 11]) -> bool {
     let bad = name.iter().any(|&b| byte(b) != Byte::Fine);
@@ -78,7 +78,7 @@ pub(crate) fn is_short_name(name: &[u8; 11]) -> bool {
     name.first() == Some(&5) && name.iter().skip(1).all(|&b| byte(b) == Byte::Fine)
 }
 
-/// A short name with all that is not allowed replaced.
+/// Returns a short name with all that is not allowed replaced.
 pub(crate) fn mended_name(name: &[u8; 11]) -> [u8; 11] {
     let mut out = *name;
     for (i, b) in out.iter_mut().enumerate() {
@@ -101,7 +101,7 @@ pub(crate) struct Judge<'a> {
     pub(crate) paper: bool,
 }
 
-/// Whether a slot that is in use looks like an entry of this volume.
+/// Returns whether a slot that is in use looks like an entry of this volume.
 pub(crate) fn is_sane(raw: &Raw, on: Judge<'_>) -> bool {
     let entry: &DirEntry = transmute_ref!(raw);
     if on.paper {
@@ -154,7 +154,7 @@ pub(crate) fn tally(bytes: &[u8], on: Judge<'_>) -> Tally {
     tally
 }
 
-/// Whether a cluster can be a later one of a directory.
+/// Returns whether a cluster can be a later one of a directory.
 pub(crate) fn is_part(bytes: &[u8], on: Judge<'_>) -> bool {
     let tally = tally(bytes, on);
     tally.bad == 0
@@ -167,7 +167,7 @@ pub(crate) fn is_part(bytes: &[u8], on: Judge<'_>) -> bool {
                 .all(|raw| raw.first() == Some(&FREE)))
 }
 
-/// Whether a directory's first cluster begins with an entry for itself.
+/// Returns whether a directory's first cluster begins with an entry for itself.
 pub(crate) fn has_dot(bytes: &[u8], cluster: u32, layout: &Layout) -> bool {
     let (slots, _) = bytes.as_chunks::<32>();
     let Some(raw) = slots.first() else {

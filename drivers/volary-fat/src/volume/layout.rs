@@ -22,7 +22,7 @@ pub(crate) const FAT32_CLUSTERS_MIN: u32 = 65_525;
 pub(crate) const FAT32_CLUSTERS_MAX: u32 = 0x0fff_fff5;
 
 impl FatKind {
-    /// The name: `fat12`.
+    /// Returns the name: `fat12`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Fat12 => "fat12",
@@ -40,7 +40,7 @@ impl FatKind {
         }
     }
 
-    /// The bits of an entry that are a value: 28 of FAT32's 32.
+    /// Returns the bits of an entry that are a value: 28 of FAT32's 32.
     pub const fn mask(self) -> u32 {
         match self {
             Self::Fat12 => 0xfff,
@@ -54,12 +54,12 @@ impl FatKind {
         self.mask() - 8
     }
 
-    /// The least value that ends a chain; [`mask`](Self::mask) is what we write.
+    /// Returns the least value that ends a chain; [`mask`](Self::mask) is what we write.
     pub const fn end_min(self) -> u32 {
         self.mask() - 7
     }
 
-    /// The kind for a number of clusters.
+    /// Returns the kind for a number of clusters.
     pub const fn by_clusters(count: u32) -> Self {
         if count < FAT16_CLUSTERS_MIN {
             Self::Fat12
@@ -70,7 +70,7 @@ impl FatKind {
         }
     }
 
-    /// Bytes that a FAT of `clusters` data clusters needs.
+    /// Returns bytes that a FAT of `clusters` data clusters needs.
     pub const fn fat_len(self, clusters: u32) -> u64 {
         let entries = clusters as u64 + 2;
         (entries * self.bits() as u64).div_ceil(8)
@@ -310,12 +310,12 @@ impl Layout {
         }
     }
 
-    /// The highest cluster number.
+    /// Returns the highest cluster number.
     pub fn last_cluster(&self) -> u32 {
         self.cluster_count + 1
     }
 
-    /// Whether `n` numbers a cluster of the data area.
+    /// Returns whether `n` numbers a cluster of the data area.
     pub fn is_cluster(&self, n: u32) -> bool {
         (2..=self.last_cluster()).contains(&n)
     }
@@ -350,7 +350,7 @@ impl Layout {
         self.fat_offset(self.fat_count)
     }
 
-    /// Whether this is FAT32.
+    /// Returns whether this is FAT32.
     pub fn is_fat32(&self) -> bool {
         self.kind == FatKind::Fat32
     }
@@ -359,7 +359,7 @@ impl Layout {
 /// First byte of an Atari's boot sector: a branch of its processor.
 const ATARI_BRANCH: u8 = 0x60;
 
-/// Whether a boot sector is an Atari's, which has no signature.
+/// Returns whether a boot sector is an Atari's, which has no signature.
 fn is_atari(sector: &[u8; 512]) -> bool {
     let fat16_len = sector.get(22..24);
     sector.first() == Some(&ATARI_BRANCH)

@@ -182,7 +182,7 @@ pub(crate) const fn tail_offset(fat32: bool) -> usize {
 }
 
 impl DirEntry {
-    /// The first cluster. On FAT12 and FAT16 the upper half is not looked at:
+    /// Returns the first cluster. On FAT12 and FAT16 the upper half is not looked at:
     /// other systems keep other things there.
     pub fn first_cluster(&self, fat32: bool) -> u32 {
         let low = u32::from(self.DIR_FstClusLO.get());
@@ -202,18 +202,18 @@ impl DirEntry {
         }
     }
 
-    /// Whether this is a directory and not a label.
+    /// Returns whether this is a directory and not a label.
     pub fn is_dir(&self) -> bool {
         self.DIR_Attr & (attr::DIRECTORY | attr::VOLUME_ID) == attr::DIRECTORY
     }
 
-    /// Whether this is the label of the volume (or, in DosFs's layout, the
+    /// Returns whether this is the label of the volume (or, in DosFs's layout, the
     /// tail of a long name).
     pub fn is_label(&self) -> bool {
         !self.is_long() && self.DIR_Attr & attr::VOLUME_ID != 0
     }
 
-    /// Whether this is in truth a [`LongEntry`].
+    /// Returns whether this is in truth a [`LongEntry`].
     pub fn is_long(&self) -> bool {
         self.DIR_Attr & attr::LONG_NAME_MASK == attr::LONG_NAME
     }
@@ -227,7 +227,7 @@ pub(crate) const DOT: Short = *b".          ";
 /// The name of a directory's entry for its parent.
 pub(crate) const DOT_DOT: Short = *b"..         ";
 
-/// Whether an entry is `.` or `..`.
+/// Returns whether an entry is `.` or `..`.
 pub(crate) fn is_dots(entry: &DirEntry) -> bool {
     entry.DIR_Name == DOT || entry.DIR_Name == DOT_DOT
 }

@@ -7,7 +7,7 @@ use volary_core::{BlockDevice, Kind, Replica, Result};
 /// has gone, nothing says that it is in another.
 const BACKUP: u32 = 6;
 
-/// A copy to go by: `None` where the first boot sector makes sense, or there is none.
+/// Returns a copy to go by: `None` where the first boot sector makes sense, or there is none.
 ///
 /// # Errors
 /// `Io`.
@@ -25,7 +25,7 @@ pub(crate) fn find(dev: &dyn BlockDevice) -> Result<Option<Replica>> {
     Ok(None)
 }
 
-/// The copy in sectors of this length, if it says that it is one and a FAT is where it says.
+/// Returns the copy in sectors of this length, if it says that it is one and a FAT is where it says.
 fn with(dev: &dyn BlockDevice, sector_len: u32) -> Result<Option<Replica>> {
     let (at, size) = (u64::from(BACKUP * sector_len), dev.geometry().size);
     let mut sector = [0; 512];
@@ -52,7 +52,7 @@ fn with(dev: &dyn BlockDevice, sector_len: u32) -> Result<Option<Replica>> {
     }))
 }
 
-/// Whether one of the FATs begins as each does: with the media descriptor, and ones.
+/// Returns whether one of the FATs begins as each does: with the media descriptor, and ones.
 fn has_fat(dev: &dyn BlockDevice, layout: &Layout) -> Result<bool> {
     for copy in 0..layout.fat_count {
         let mut entry = [0; 4];

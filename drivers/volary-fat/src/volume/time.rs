@@ -30,7 +30,7 @@ pub(crate) struct Stamp {
 }
 
 impl Stamp {
-    /// The stamp of a time, rounded down to 10 ms; what lies before 1980 or
+    /// Returns the stamp of a time, rounded down to 10 ms; what lies before 1980 or
     /// after 2107 becomes the first or the last that there is.
     pub(crate) fn new(time: Time, zone: Zone) -> Self {
         let local = time.secs.saturating_add(i64::from(zone.0) * 60);
@@ -60,7 +60,7 @@ impl Stamp {
         }
     }
 
-    /// The time that it says. Numbers out of their range are read as Linux
+    /// Returns the time that it says. Numbers out of their range are read as Linux
     /// reads them: a month or day of 0 as the first, more than there are as
     /// running over.
     pub(crate) fn to_time(self, zone: Zone) -> Time {
@@ -110,7 +110,7 @@ pub(crate) fn set_create(entry: &mut DirEntry, time: Time, zone: Zone) {
     entry.DIR_CrtTimeTenth = stamp.hundredths;
 }
 
-/// The time of the last change.
+/// Returns the time of the last change.
 pub(crate) fn write_time(entry: &DirEntry, zone: Zone) -> Time {
     let stamp = Stamp {
         date: entry.DIR_WrtDate.get(),
@@ -120,7 +120,7 @@ pub(crate) fn write_time(entry: &DirEntry, zone: Zone) -> Time {
     stamp.to_time(zone)
 }
 
-/// The day of the last access: its beginning in local time. Where it is not
+/// Returns the day of the last access: its beginning in local time. Where it is not
 /// kept (DOS writes 0), the time of the last change.
 pub(crate) fn access_time(entry: &DirEntry, zone: Zone) -> Time {
     match entry.DIR_LstAccDate.get() {
@@ -133,7 +133,7 @@ pub(crate) fn access_time(entry: &DirEntry, zone: Zone) -> Time {
     }
 }
 
-/// The time of birth, where it is kept (DOS writes 0).
+/// Returns the time of birth, where it is kept (DOS writes 0).
 pub(crate) fn create_time(entry: &DirEntry, zone: Zone) -> Option<Time> {
     let date = entry.DIR_CrtDate.get();
     if date == 0 {

@@ -127,7 +127,7 @@ fn build(kind: &str) -> Vec<u8> {
     dev.to_vec()
 }
 
-/// A sound volume with some files and directories.
+/// Returns a sound volume with some files and directories.
 pub(crate) fn base(kind: &str) -> Image {
     static BASES: [OnceLock<Vec<u8>>; 7] = [const { OnceLock::new() }; 7];
     let mut kinds = KINDS.iter().chain(&UNIX).chain(&PAPER);

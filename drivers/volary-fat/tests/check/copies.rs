@@ -16,14 +16,14 @@ use volary_testkit::volumes::as_root;
 /// Files whose chains take several clusters, as their names are stored.
 const LONG: [&str; 3] = ["ONEBIN", "TWOBIN", "DIR1/SUB/DEEPBIN"];
 
-/// What damage makes of a link in a chain.
+/// Returns what damage makes of a link in a chain.
 fn wrong(i: &Image, chain: &[u32]) -> Vec<u32> {
     let other = i.start(i.find("AFILEW~1TEX").at);
     let out = i.clusters + 20;
     vec![0, 1, i.end(), i.end() - 8, chain[0], out, other]
 }
 
-/// All that the driver reads.
+/// Returns all that the driver reads.
 fn read(dev: Arc<dyn BlockDevice>, about: &str) -> Tree {
     let how = Attach::default();
     let fs = FAT

@@ -7,7 +7,7 @@ use crate::check::reader::files;
 use crate::check::run::{assert_kept, check, mend, mend_with, show};
 use volary_core::{CheckMode, Severity};
 
-/// All cases: the damage, the volume's kind and the damaged volume.
+/// Returns all cases: the damage, the volume's kind and the damaged volume.
 pub(crate) fn cases() -> impl Iterator<Item = (&'static Damage, &'static str, Image)> {
     ALL.iter().flat_map(|damage| {
         damage.on.kinds().0.iter().map(move |kind| {

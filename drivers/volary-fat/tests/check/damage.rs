@@ -25,7 +25,7 @@ pub(crate) enum On {
 }
 
 impl On {
-    /// The kinds of volumes, and the options of their checks.
+    /// Returns the kinds of volumes, and the options of their checks.
     pub(crate) fn kinds(self) -> (&'static [&'static str], &'static str) {
         match self {
             Self::All => (&KINDS, ""),
@@ -351,13 +351,13 @@ damages! {
     All rename_that_replaces_cut_short "rename-twin" Mends |i| twin(i, true);
 }
 
-/// The bit of the FAT's second entry: 0 for "clean", 1 for "no error".
+/// Returns the bit of the FAT's second entry: 0 for "clean", 1 for "no error".
 fn mark(i: &Image, which: u32) -> u32 {
     let top = if i.bits == 16 { 0x8000 } else { 0x0800_0000 };
     top >> which
 }
 
-/// Where the table of owners lies.
+/// Returns where the table of owners lies.
 fn table(i: &Image) -> usize {
     i.cluster_at(i.start(i.find("VOLARYOWN").at))
 }
@@ -371,12 +371,12 @@ fn chain(i: &Image, path: &str) -> Vec<u32> {
     i.chain(i.start(i.find(path).at))
 }
 
-/// The slots of a directory.
+/// Returns the slots of a directory.
 fn dir(i: &Image, path: &str) -> Vec<usize> {
     i.slots(i.start(i.find(path).at))
 }
 
-/// The slots of a directory that has one more cluster now, if it needs one for
+/// Returns the slots of a directory that has one more cluster now, if it needs one for
 /// a second sector.
 fn grown(i: &mut Image, path: &str, slots: Vec<usize>) -> Vec<usize> {
     if slots.len() > 16 {

@@ -30,7 +30,7 @@ fn dots(image: &mut Image, cluster: u32, parent: u32) {
     entry(image, at + 32, b"..         ", 0x10, parent, 0);
 }
 
-/// A new directory in the root with room for some entries: their places.
+/// Returns a new directory in the root with room for some entries: their places.
 fn directory(image: &mut Image, count: usize) -> Vec<usize> {
     let chain = image.free_many((count + 2).div_ceil(image.cluster / 32));
     link(image, &chain);

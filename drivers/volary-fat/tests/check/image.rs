@@ -81,7 +81,7 @@ impl Image {
         self.data + (n as usize - 2) * self.cluster
     }
 
-    /// An entry of a copy of the FAT.
+    /// Returns an entry of a copy of the FAT.
     pub(crate) fn fat(&self, copy: usize, n: u32) -> u32 {
         let base = self.reserved + copy * self.fat_len;
         let n = n as usize;
@@ -123,7 +123,7 @@ impl Image {
         }
     }
 
-    /// The sound part of a chain.
+    /// Returns the sound part of a chain.
     pub(crate) fn chain(&self, start: u32) -> Vec<u32> {
         let mut all = Vec::new();
         let mut at = start;
@@ -149,7 +149,7 @@ impl Image {
         all
     }
 
-    /// The entry of a path of short names as they are stored, without padding
+    /// Returns the entry of a path of short names as they are stored, without padding
     /// or dot: `DIR1/ATXT`.
     pub(crate) fn find(&self, path: &str) -> Place {
         let mut dir = 0;
@@ -183,7 +183,7 @@ impl Image {
         None
     }
 
-    /// The first cluster of the entry at a byte.
+    /// Returns the first cluster of the entry at a byte.
     pub(crate) fn start(&self, at: usize) -> u32 {
         let low = u16::from_le_bytes([self.bytes[at + 26], self.bytes[at + 27]]);
         let high = u16::from_le_bytes([self.bytes[at + 20], self.bytes[at + 21]]);
@@ -208,12 +208,12 @@ impl Image {
         self.bytes[at + 28..at + 32].copy_from_slice(&size.to_le_bytes());
     }
 
-    /// The highest free cluster.
+    /// Returns the highest free cluster.
     pub(crate) fn free(&self) -> u32 {
         self.free_n(0)
     }
 
-    /// The highest free cluster but `n`.
+    /// Returns the highest free cluster but `n`.
     pub(crate) fn free_n(&self, n: usize) -> u32 {
         let mut all = (2..self.clusters + 2)
             .rev()
@@ -221,7 +221,7 @@ impl Image {
         all.nth(n).unwrap()
     }
 
-    /// The lowest free clusters.
+    /// Returns the lowest free clusters.
     pub(crate) fn free_many(&self, count: usize) -> Vec<u32> {
         let all = (2..self.clusters + 2).filter(|&n| self.fat(0, n) == 0);
         let all: Vec<u32> = all.take(count).collect();
@@ -235,7 +235,7 @@ impl Image {
         *slots.iter().find(|&&at| self.bytes[at] == 0).unwrap()
     }
 
-    /// Where the tail of the boot sector is.
+    /// Returns where the tail of the boot sector is.
     pub(crate) fn tail(&self) -> usize {
         if self.bits == 32 { 64 } else { 36 }
     }

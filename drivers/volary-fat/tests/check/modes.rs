@@ -8,7 +8,7 @@ use std::sync::Arc;
 use volary_core::{Answer, Check, CheckMode, Finding, Format, Kind, Options, Quiet, Time};
 use volary_fat::FAT;
 
-/// A volume with a lost chain of one cluster.
+/// Returns a volume with a lost chain of one cluster.
 fn with_lost_chain(kind: &str) -> Image {
     let mut image = base(kind);
     let n = image.free();

@@ -7,7 +7,7 @@ use crate::check::reader::files;
 use crate::check::run::{assert_kept, check, mend, show};
 use volary_core::CheckMode;
 
-/// How many seeds; `FSCK_SEEDS=FROM..TO` replays or soaks.
+/// Returns how many seeds; `FSCK_SEEDS=FROM..TO` replays or soaks.
 fn seeds(default: u64) -> std::ops::Range<u64> {
     let Ok(text) = std::env::var("FSCK_SEEDS") else {
         return 0..default;
@@ -55,7 +55,7 @@ fn spots(image: &Image) -> (Vec<usize>, Vec<usize>) {
     (fat, dirs)
 }
 
-/// A base volume with some bytes changed.
+/// Returns a base volume with some bytes changed.
 fn damaged(kind: &str, seed: u64) -> Image {
     let mut image = base(kind);
     let mut r = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 /// Files by path.
 pub(crate) type Files = BTreeMap<String, Vec<u8>>;
 
-/// All files that can be read.
+/// Returns all files that can be read.
 pub(crate) fn files(image: &Image) -> Files {
     let mut out = Files::new();
     let mut dirs = vec![(0, String::new())];
@@ -44,7 +44,7 @@ pub(crate) fn files(image: &Image) -> Files {
     out
 }
 
-/// A file's bytes, if its chain is whole.
+/// Returns a file's bytes, if its chain is whole.
 fn content(image: &Image, start: u32, size: u32) -> Option<Vec<u8>> {
     let need = (size as usize).div_ceil(image.cluster);
     let chain = if size == 0 {
@@ -64,7 +64,7 @@ fn content(image: &Image, start: u32, size: u32) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// The characters of a part of a long name.
+/// Returns the characters of a part of a long name.
 fn part(raw: &[u8]) -> String {
     let units = (1..11)
         .chain(14..26)

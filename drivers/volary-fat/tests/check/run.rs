@@ -27,7 +27,7 @@ impl Checked {
         self.findings.iter().any(|f| f.code == code)
     }
 
-    /// The codes of all findings but notes.
+    /// Returns the codes of all findings but notes.
     pub(crate) fn codes(&self) -> Vec<&'static str> {
         let found = self.findings.iter();
         let found = found.filter(|f| f.severity != Severity::Note);
@@ -120,7 +120,7 @@ pub(crate) fn mend(bytes: &[u8], about: &str) -> Checked {
     mend_with(bytes, "", about)
 }
 
-/// The same with options. fsck.fat takes the paper's layout for damage.
+/// Returns the same with options. fsck.fat takes the paper's layout for damage.
 pub(crate) fn mend_with(bytes: &[u8], options: &str, about: &str) -> Checked {
     let done = check(bytes, CheckMode::Mend, options);
     let report = done.report.as_ref();
@@ -164,7 +164,7 @@ pub(crate) fn assert_clean(bytes: &[u8], about: &str, findings: &[Finding]) {
     }
 }
 
-/// A place for images, in memory where there is one.
+/// Returns a place for images, in memory where there is one.
 fn temp() -> std::path::PathBuf {
     let shm = std::path::Path::new("/dev/shm");
     if shm.is_dir() {
@@ -196,13 +196,13 @@ pub(crate) fn assert_kept_in(before: &Files, after: &Files, findings: &[Finding]
     }
 }
 
-/// Whether one begins with the other, and has less than a cluster more.
+/// Returns whether one begins with the other, and has less than a cluster more.
 fn is_nearly(a: &[u8], b: &[u8]) -> bool {
     let (short, long) = if a.len() < b.len() { (a, b) } else { (b, a) };
     !short.is_empty() && long.starts_with(short) && long.len() - short.len() < 512
 }
 
-/// Whether a finding names the file or a directory that it is in.
+/// Returns whether a finding names the file or a directory that it is in.
 fn is_named(path: &str, findings: &[Finding]) -> bool {
     findings.iter().any(|f| {
         let named = f

@@ -87,7 +87,7 @@ impl Workload {
         (dir, *self.rng.pick(&NAMES[..]))
     }
 
-    /// A path whose name is taken, in whatever case, or is free.
+    /// Returns a path whose name is taken, in whatever case, or is free.
     fn taken(&self, path: &str) -> Option<String> {
         let mut all = self.files.keys().chain(&self.dirs);
         all.find(|p| p.trim_end_matches('/').eq_ignore_ascii_case(path))
@@ -389,7 +389,7 @@ fn record(seed: u64, kind: &str, len: u64, options: &str, steps: usize) -> (Vec<
     (base, work)
 }
 
-/// Whether a content is zeros and repetitions of one tag.
+/// Returns whether a content is zeros and repetitions of one tag.
 fn is_of_one_file(content: &[u8]) -> bool {
     let mut whole: Option<Vec<u8>> = None;
     for part in content.chunks(256) {

@@ -278,7 +278,7 @@ fn a_directory_goes_on_after_a_split_entry() {
     });
 }
 
-/// A file of one cluster, the split one.
+/// Returns a file of one cluster, the split one.
 fn one(volume: &Volume<'_>) -> NodeId {
     let file = volume.make(volume.fs.root(), "MINE");
     volume.grow(file, 1);

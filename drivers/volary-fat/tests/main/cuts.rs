@@ -25,7 +25,7 @@ pub(crate) fn sectors(write: &Request) -> Vec<(usize, &[u8])> {
     out
 }
 
-/// The image after `fsck -p`, which must leave nothing and make it sound.
+/// Returns the image after `fsck -p`, which must leave nothing and make it sound.
 pub(crate) fn preen(image: &[u8]) -> Result<Arc<MemDevice>, String> {
     let dev = Arc::new(MemDevice::from_vec(image.to_vec()));
     let how = Check {

@@ -9,7 +9,7 @@ use volary_testkit::volumes::Shape;
 
 const MIB: u64 = 1 << 20;
 
-/// What VFAT cannot keep (specification, page 29), and what other systems
+/// Returns what VFAT cannot keep (specification, page 29), and what other systems
 /// would cut off at the end.
 fn refuses(name: &[u8]) -> bool {
     let forbidden = |b: &u8| *b < 0x20 || b"\"*/:<>?\\|".contains(b);

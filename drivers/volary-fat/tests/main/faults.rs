@@ -89,7 +89,7 @@ fn workload(fs: &Fs) -> Vec<Kind> {
     errors
 }
 
-/// How a check ends that may mend as much as `mode` says: findings that are left.
+/// Returns how a check ends that may mend as much as `mode` says: findings that are left.
 fn check(image: &[u8], mode: CheckMode) -> (u64, Vec<String>, Vec<u8>) {
     let dev = Arc::new(MemDevice::from_vec(image.to_vec()));
     let how = Check {

@@ -29,7 +29,7 @@ const VARIANTS: &[(u64, &str)] = &[
     (300 * MIB, "-F 32 -S 4096 -s 1"),
 ];
 
-/// What we read in an image.
+/// Returns what we read in an image.
 fn ours(image: &Image) -> Tree {
     let fs = attach(image.device(), "");
     as_root(|cx| {

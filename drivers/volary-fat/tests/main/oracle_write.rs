@@ -21,7 +21,7 @@ const SHAPES: &[Shape] = &[
     shape("fat12", 32 * MIB).made("cluster=32k"),
 ];
 
-/// A volume that we filled, and what is on it.
+/// Returns a volume that we filled, and what is on it.
 fn filled(shape: &Shape) -> (Image, Tree) {
     let dev = shape.device();
     let fs = attach(dev.clone(), shape.attach);

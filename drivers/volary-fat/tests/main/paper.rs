@@ -25,7 +25,7 @@ fn file(fs: &Fs, dir: volary_core::NodeId, at: &str, content: &[u8]) {
     });
 }
 
-/// A volume in the paper's layout, with long names that begin alike and devices.
+/// Returns a volume in the paper's layout, with long names that begin alike and devices.
 fn volume(kind: &str) -> Arc<MemDevice> {
     let dev = Arc::new(MemDevice::new(4 << 20));
     volumes::make(&FAT, dev.clone(), kind, "");

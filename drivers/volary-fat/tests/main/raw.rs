@@ -91,12 +91,12 @@ impl<'a> Raw<'a> {
         }
     }
 
-    /// Whether a cluster is free.
+    /// Returns whether a cluster is free.
     pub(crate) fn is_free(&self, n: usize) -> bool {
         self.entry(n) == 0
     }
 
-    /// The clusters of a chain.
+    /// Returns the clusters of a chain.
     fn chain(&self, first: usize, whose: &str) -> Result<Vec<usize>, String> {
         let end = match self.bits {
             12 => 0xff8,
@@ -219,7 +219,7 @@ impl<'a> Raw<'a> {
         Ok(())
     }
 
-    /// The offset of the first byte that a new volume has no use for.
+    /// Returns the offset of the first byte that a new volume has no use for.
     pub(crate) fn free_from(&self) -> usize {
         self.data + usize::from(self.bits == 32) * self.cluster
     }
@@ -267,7 +267,7 @@ fn short_name(raw: &[u8]) -> String {
     }
 }
 
-/// The long name of a set that is whole and belongs to the short name.
+/// Returns the long name of a set that is whole and belongs to the short name.
 fn long_name(parts: &[&[u8]], short: &[u8]) -> Option<String> {
     let sum = short
         .iter()

@@ -115,7 +115,7 @@ fn small_files_do_not_rewrite_the_fat_over_and_over() {
     });
 }
 
-/// What 1000 appends of a cluster cost, each with an fsync: writes and flushes.
+/// Returns what 1000 appends of a cluster cost, each with an fsync: writes and flushes.
 fn appends(kind: &str, len: u64) -> (u64, u64) {
     let recorder = Arc::new(Recorder::counting(make(kind, len, "cluster=512")));
     let fs = attach(recorder.clone(), "");
@@ -251,7 +251,7 @@ impl BlockDevice for Gated {
     }
 }
 
-/// Where a file's content lies.
+/// Returns where a file's content lies.
 fn extent(fs: &Fs, cx: &Ctx<'_>, node: NodeId) -> (u64, u64) {
     let open = fs.open(cx, node, Mode::Read).unwrap();
     let mut extents = Vec::new();

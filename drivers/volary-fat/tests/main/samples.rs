@@ -41,7 +41,7 @@ const NAMES: &[&str] = &[
     "%percent&ampersand'quote",
 ];
 
-/// All of them: the same each time.
+/// Returns all of them: the same each time.
 pub(crate) fn samples() -> Vec<Sample> {
     let mut all: Vec<Sample> = Vec::new();
     let mut add = |path: String, len: usize| {
@@ -124,7 +124,7 @@ fn set_time(fs: &Fs, cx: &Ctx<'_>, node: NodeId, mtime: Time) {
     fs.setattr(cx, node, &set).expect("setattr");
 }
 
-/// The directory of a path, made where it is missing, and the last name.
+/// Returns the directory of a path, made where it is missing, and the last name.
 fn place<'a>(fs: &Fs, cx: &Ctx<'_>, path: &'a str) -> (NodeId, Name<'a>) {
     let (dirs, last) = path.rsplit_once('/').unwrap_or(("", path));
     let mut at = fs.root();
@@ -150,7 +150,7 @@ fn create(fs: &Fs, cx: &Ctx<'_>, path: &str) -> (NodeId, volary_core::OpenId) {
     (entry.node, open)
 }
 
-/// What the driver reads, without what other readers cannot tell.
+/// Returns what the driver reads, without what other readers cannot tell.
 pub(crate) fn tree(fs: &Fs, cx: &Ctx<'_>) -> Tree {
     comparable(Tree::read(fs, cx).expect("the whole tree"))
 }

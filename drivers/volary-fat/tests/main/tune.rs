@@ -56,7 +56,7 @@ fn append(fs: &Fs, cx: &Ctx<'_>, file: &mut Growing, part: &[u8]) {
     file.3.extend_from_slice(part);
 }
 
-/// A volume whose files and directories were written in turns, a cluster at a
+/// Returns a volume whose files and directories were written in turns, a cluster at a
 /// time, some of them removed since; with what is in the files.
 fn fragmented(shape: (&str, u64, &str), seed: u64) -> (Arc<MemDevice>, Contents) {
     let dev = made(shape);
@@ -95,7 +95,7 @@ fn fragmented(shape: (&str, u64, &str), seed: u64) -> (Arc<MemDevice>, Contents)
     (dev, left.map(|(_, f)| (f.0, f.3)).collect())
 }
 
-/// The files of an image, read by code that is not the driver's.
+/// Returns the files of an image, read by code that is not the driver's.
 fn contents(image: &[u8]) -> Result<Contents, String> {
     let tree = Raw::new(image).walk()?;
     let files = tree.files.into_iter().filter(|(p, _)| !p.ends_with('/'));
@@ -201,7 +201,7 @@ impl volary_core::Progress for Stop {
     }
 }
 
-/// What mlabel shows.
+/// Returns what mlabel shows.
 fn mlabel(dev: &dyn BlockDevice) -> String {
     let image = Image::of(dev);
     let shown = mtools::on("mlabel", &image.path(), &["-s", "::"]).unwrap();
@@ -303,7 +303,7 @@ fn the_mark_is_set_and_cleared_as_others_see_it() {
     }
 }
 
-/// The first sectors of some free clusters, and one that holds data.
+/// Returns the first sectors of some free clusters, and one that holds data.
 fn sectors(dev: &Arc<MemDevice>) -> (Vec<u64>, u64) {
     let layout = Layout::read(&**dev).unwrap();
     let bytes = dev.to_vec();

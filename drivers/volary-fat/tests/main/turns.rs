@@ -22,7 +22,7 @@ const KINDS: [(Shape, usize); 3] = [
     (shape("fat32", 64 * MIB).made("cluster=512"), 512),
 ];
 
-/// The most runs of files that grow on a volume; what they hold and what fsck says is looked
+/// Returns the most runs of files that grow on a volume; what they hold and what fsck says is looked
 /// at too.
 fn grow(shape: &Shape, how: &Turns, aged: Option<usize>) -> usize {
     as_root(|cx| {
@@ -114,7 +114,7 @@ fn new(fs: &Fs, cx: &Ctx<'_>, text: &str) -> (NodeId, OpenId) {
     (entry.node, open)
 }
 
-/// A new file of one cluster, and where that is.
+/// Returns a new file of one cluster, and where that is.
 fn one(fs: &Fs, cx: &Ctx<'_>, text: &str, cluster: usize) -> u64 {
     let (node, open) = new(fs, cx, text);
     fs.write(cx, open, Some(0), &vec![1; cluster])
@@ -181,7 +181,7 @@ fn a_file_that_is_cut_or_idle_keeps_nothing() {
     });
 }
 
-/// All bytes of a device.
+/// Returns all bytes of a device.
 fn bytes(dev: &MemDevice) -> Vec<u8> {
     let mut all = vec![0; dev.geometry().size as usize];
     dev.read_at(0, &mut all).expect("read");

@@ -11,19 +11,19 @@ use volary_testkit::Fresh;
 use volary_testkit::oracle::dosfstools;
 use volary_testkit::volumes::{self, Shape};
 
-/// A volume of this kind and many bytes.
+/// Returns a volume of this kind and many bytes.
 pub(crate) const fn shape(kind: &'static str, len: u64) -> Shape {
     Shape::new(&FAT, kind, len)
 }
 
-/// A fresh volume that fsck.fat looks at when all is done.
+/// Returns a fresh volume that fsck.fat looks at when all is done.
 pub(crate) fn fresh(shape: &Shape) -> Fresh {
     let dev = shape.device();
     let image = dev.clone();
     shape.fresh_on(dev).checked_by(move || fsck_fat(&*image))
 }
 
-/// A fresh volume in the paper's layout, that our own check looks at when
+/// Returns a fresh volume in the paper's layout, that our own check looks at when
 /// all is done.
 pub(crate) fn fresh_paper(shape: &Shape) -> Fresh {
     let dev = shape.device();
@@ -42,7 +42,7 @@ pub(crate) struct Image {
 }
 
 impl Image {
-    /// An empty file of this size.
+    /// Returns an empty file of this size.
     pub(crate) fn new(len: u64) -> Self {
         let image = Self {
             dir: volary_testkit::volumes::scratch(),
@@ -52,7 +52,7 @@ impl Image {
         image
     }
 
-    /// A copy of a device; what is zero takes no room.
+    /// Returns a copy of a device; what is zero takes no room.
     pub(crate) fn of(dev: &dyn BlockDevice) -> Self {
         static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
         let len = dev.geometry().size;
@@ -76,12 +76,12 @@ impl Image {
         self.dir.path().join("fat.img")
     }
 
-    /// A directory beside the image, for what is copied in or out.
+    /// Returns a directory beside the image, for what is copied in or out.
     pub(crate) fn beside(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
 
-    /// The image as it now is, as a device.
+    /// Returns the image as it now is, as a device.
     pub(crate) fn device(&self) -> Arc<MemDevice> {
         let bytes = std::fs::read(self.path()).expect("the image");
         Arc::new(MemDevice::from_vec(bytes))

@@ -49,7 +49,7 @@ impl Salvage<'_> {
         self.filled(chunk, &kept)
     }
 
-    /// The same with entries of directory `dir` itself and of its parent in front. That of the
+    /// Returns the same with entries of directory `dir` itself and of its parent in front. That of the
     /// parent leads where it did, if it is one and leads to an inode in use.
     pub(super) fn with_dots(&self, chunk: &Chunk, dir: u32, parent: u32) -> Chunk {
         let mut chunk = self.whole(chunk);

@@ -39,7 +39,7 @@ pub(super) struct Inodes {
 }
 
 impl Inodes {
-    /// What the format itself takes.
+    /// Returns what the format itself takes.
     ///
     /// # Errors
     /// As of [`check_room`](Self::check_room).

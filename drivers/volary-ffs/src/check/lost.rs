@@ -82,7 +82,7 @@ pub(super) fn text(ino: u32) -> String {
     format!("#{ino:08}")
 }
 
-/// The same, with a number behind it where the name is taken.
+/// Returns the same, with a number behind it where the name is taken.
 fn free_text(edit: &mut Edit<'_>, into: &Inode, ino: u32) -> Step<String> {
     let mut taken = text(ino);
     for number in 1_u32.. {

@@ -398,7 +398,7 @@ impl Swept {
         Below::Skip
     }
 
-    /// How an inode ends whose last pointers are out of range, in words too. Files end in no hole;
+    /// Returns how an inode ends whose last pointers are out of range, in words too. Files end in no hole;
     /// directories are looked at with their entries.
     fn end(&self, reader: &Reader<'_>, inode: &Inode) -> Option<(String, Fix)> {
         let bsize = reader.volume.bsize;

@@ -225,7 +225,7 @@ pub(crate) struct Quotas {
 }
 
 impl Quotas {
-    /// Those that a volume has.
+    /// Returns those that a volume has.
     ///
     /// # Errors
     /// `Io`.
@@ -266,7 +266,7 @@ impl Quotas {
         }
     }
 
-    /// Those that are on.
+    /// Returns those that are on.
     fn on(&self) -> impl Iterator<Item = QuotaOf> + use<> {
         let on = QuotaOf::ALL.map(|of| self.get(of).is_some().then_some(of));
         on.into_iter().flatten()

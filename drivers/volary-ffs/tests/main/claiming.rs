@@ -12,7 +12,7 @@ use volary_ffs::FFS;
 const BLOCK: usize = 4096;
 const FRAGMENT: usize = 512;
 
-/// A number as the volume has it, in so many bytes.
+/// Returns a number as the volume has it, in so many bytes.
 fn number(base: &Base, value: u64, len: usize) -> Vec<u8> {
     match base.is_big {
         true => value.to_be_bytes()[8 - len..].to_vec(),

@@ -29,7 +29,7 @@ const ONE_BY_ONE: [Shape; 4] = [
     shape("ffs2", 16 * MIB).made("block=4096,fragment=4096,order=big,maxcontig=1"),
 ];
 
-/// A new file, open.
+/// Returns a new file, open.
 fn new(laid: &Laid<'_>, cx: &Ctx<'_>, dir: NodeId, text: &str) -> (NodeId, OpenId) {
     let set = SetAttr::default();
     let made = laid.fs.create(cx, dir, name(text), Create::New, &set);

@@ -47,19 +47,19 @@ impl Image {
         self.number(HEAD + at)
     }
 
-    /// Where a group's part begins of which the superblock has the offset at `field`.
+    /// Returns where a group's part begins of which the superblock has the offset at `field`.
     fn part(&self, group: usize, field: usize) -> usize {
         (group * self.field(188) + self.field(field)) * self.field(52)
     }
 
-    /// Whether the hash at byte `within` of a structure is of the rest of it.
+    /// Returns whether the hash at byte `within` of a structure is of the rest of it.
     fn is_right(&self, at: usize, len: usize, within: usize) -> bool {
         let mut bytes = self.bytes[at..at + len].to_vec();
         bytes[within..within + 4].fill(0);
         crc(&bytes) as usize == self.number(at + within)
     }
 
-    /// Everything that has a hash, wrong or right.
+    /// Returns everything that has a hash, wrong or right.
     fn all(&self) -> Vec<(String, bool)> {
         let sbsize = self.field(104);
         let mut all = vec![("superblock".into(), self.is_right(HEAD, sbsize, 1304))];
@@ -189,7 +189,7 @@ fn without_the_option_there_are_none() {
     );
 }
 
-/// A volume that lived, with a byte turned where nothing but a hash would tell.
+/// Returns a volume that lived, with a byte turned where nothing but a hash would tell.
 fn damaged(at: impl Fn(&Image) -> usize) -> Arc<MemDevice> {
     let dev = shape("ffs2", 16 * MIB).made("hashes").device();
     lead_a_life(&dev);
@@ -199,19 +199,19 @@ fn damaged(at: impl Fn(&Image) -> usize) -> Arc<MemDevice> {
     Arc::new(MemDevice::from_vec(image.bytes))
 }
 
-/// The time of the root's last access.
+/// Returns the time of the root's last access.
 fn in_the_root(image: &Image) -> usize {
     image.part(0, 16) + 2 * 256 + 32
 }
 
-/// Where the last inode was found, in the first group.
+/// Returns where the last inode was found, in the first group.
 fn in_a_group(image: &Image) -> usize {
     let at = image.part(0, 12) + 140;
     assert_eq!(image.part(0, 12) % 512, 0);
     at
 }
 
-/// Where the volume was mounted last.
+/// Returns where the volume was mounted last.
 fn in_the_superblock(_: &Image) -> usize {
     HEAD + 300
 }

@@ -16,13 +16,13 @@ pub(crate) struct Base {
 }
 
 impl Base {
-    /// Where a field is, as `dump` says.
+    /// Returns where a field is, as `dump` says.
     pub(crate) fn place(&self, topic: &str, field: &str) -> usize {
         let (place, _) = self.field(topic, field);
         usize::from_str_radix(place.trim_start_matches("0x"), 16).expect("a place")
     }
 
-    /// What it holds.
+    /// Returns what it holds.
     pub(crate) fn value(&self, topic: &str, field: &str) -> usize {
         self.field(topic, field).1.parse().expect("a number")
     }
@@ -37,7 +37,7 @@ impl Base {
         found.unwrap_or_else(|| panic!("no {field} in {text}"))
     }
 
-    /// The number of an inode in the root.
+    /// Returns the number of an inode in the root.
     pub(crate) fn inode(&self, name: &str) -> u64 {
         let fs = attach_as(&self.image, "").expect("attach");
         let name = Name::new(name.as_bytes()).expect("a name");

@@ -50,7 +50,7 @@ impl<'a> Laid<'a> {
         made.expect("mkdir").node
     }
 
-    /// A file of so many bytes; `None` if there is no room.
+    /// Returns a file of so many bytes; `None` if there is no room.
     pub(crate) fn file(&self, dir: NodeId, text: &str, len: u64) -> Option<NodeId> {
         let set = SetAttr::default();
         let made = self.fs.create(self.cx, dir, name(text), Create::New, &set);
@@ -62,7 +62,7 @@ impl<'a> Laid<'a> {
         done.ok().map(|_| entry.node)
     }
 
-    /// The fragments where a file's runs begin, with their offsets and lengths in bytes.
+    /// Returns the fragments where a file's runs begin, with their offsets and lengths in bytes.
     pub(crate) fn runs(&self, node: NodeId) -> Vec<(u64, u64, u64)> {
         let open = self.fs.open(self.cx, node, Mode::Read).expect("open");
         let mut extents = Vec::new();
@@ -76,7 +76,7 @@ impl<'a> Laid<'a> {
         extents.iter().filter_map(run).collect()
     }
 
-    /// The group of each run's start.
+    /// Returns the group of each run's start.
     pub(crate) fn groups(&self, node: NodeId) -> Vec<u64> {
         let runs = self.runs(node).into_iter();
         runs.map(|(_, fragment, _)| fragment / self.fpg).collect()

@@ -16,7 +16,7 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     digest.iter().map(|b| format!("{b:02x}")).collect()
 }
 
-/// A node in the form of the lists.
+/// Returns a node in the form of the lists.
 fn line(fs: &Fs, attr: &Attr, path: &str) -> String {
     let owner = format!("{:o} {} {}", attr.mode, attr.uid, attr.gid);
     match attr.kind {

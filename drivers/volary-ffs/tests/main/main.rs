@@ -40,7 +40,7 @@ pub(crate) fn attach(bytes: &[u8]) -> Fs {
     attach_as(bytes, "").expect("attach")
 }
 
-/// What the check finds, as lines.
+/// Returns what the check finds, as lines.
 pub(crate) fn check(bytes: &[u8]) -> Result<Vec<String>> {
     check_device(device(bytes))
 }

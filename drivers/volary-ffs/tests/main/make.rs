@@ -43,7 +43,7 @@ fn make_on(dev: Arc<dyn BlockDevice>, kind: &str, options: &str) -> Result<()> {
     FFS.make(dev, kind, &how).map(drop)
 }
 
-/// The bytes of a new volume on a device that held something else.
+/// Returns the bytes of a new volume on a device that held something else.
 fn make(kind: &str, options: &str, kib: u64) -> Result<Vec<u8>> {
     let dev = Arc::new(MemDevice::new(kib << 10));
     dev.write_at(0, &vec![0xa5; 600 << 10]).expect("room");

@@ -46,7 +46,7 @@ fn fill(dir: &Path) {
     std::fs::hard_link(dir.join("large"), dir.join("deep/same")).expect("link");
 }
 
-/// An image of a directory; `None` if makefs is not there.
+/// Returns an image of a directory; `None` if makefs is not there.
 pub(crate) fn make(dir: &Path, options: &[&str]) -> Option<Vec<u8>> {
     if !have(&[MAKEFS]) {
         return None;

@@ -103,7 +103,7 @@ impl Life<'_> {
         Ok(())
     }
 
-    /// What every format keeps: owners of 16 bits, times of 32.
+    /// Returns what every format keeps: owners of 16 bits, times of 32.
     fn some_attributes(&mut self) -> SetAttr {
         let mut time = || {
             let nanos = self.rng.below(1_000_000) as u32 * 1000;
@@ -140,7 +140,7 @@ impl Life<'_> {
     }
 }
 
-/// An image that has lived, and what it holds.
+/// Returns an image that has lived, and what it holds.
 fn lived(shape: &Shape, seed: u64) -> (Vec<u8>, Tree) {
     let dev = shape.device();
     let fs = attach(dev.clone(), "");
@@ -192,7 +192,7 @@ pub(crate) fn on_disk(image: &[u8]) -> tempfile::NamedTempFile {
     file
 }
 
-/// An image as Linux mounts it.
+/// Returns an image as Linux mounts it.
 pub(crate) fn for_linux<'a>(image: &'a Path, shape: &Shape) -> vm::Volume<'a> {
     let options = match (shape.kind, shape.make.contains("old")) {
         ("ffs2", _) => "ufstype=ufs2",

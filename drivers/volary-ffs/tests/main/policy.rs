@@ -110,7 +110,7 @@ fn full_groups_are_left_by_quadratic_rehash() {
     });
 }
 
-/// Where the piece of a file goes that cannot grow where it is: the fragments of two files.
+/// Returns where the piece of a file goes that cannot grow where it is: the fragments of two files.
 fn grown(optim: &str) -> (u64, u64) {
     let made: &'static str = match optim {
         "time" => "block=4096,fragment=512,optim=time",

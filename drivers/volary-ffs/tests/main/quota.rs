@@ -289,7 +289,7 @@ fn limits_are_refused_where_they_make_no_sense() {
     end(&fs, &plain);
 }
 
-/// The records of a quota file that are not all zeros: number, and the eight fields in order.
+/// Returns the records of a quota file that are not all zeros: number, and the eight fields in order.
 fn records(image: &Arc<MemDevice>, file: &str, is_big: bool) -> Vec<(u64, [u64; 8])> {
     let fs = crate::attach(&image.to_vec());
     let attr = as_root(|cx| fs.lookup(cx, fs.root(), name(file)).expect(file).attr);

@@ -93,7 +93,7 @@ impl Readers {
         }
     }
 
-    /// How many it has read.
+    /// Returns how many it has read.
     fn by_linux(&self, all: &[Left]) -> usize {
         let Some(vmrun) = &self.linux else { return 0 };
         let volumes = all
@@ -140,7 +140,7 @@ impl Readers {
 }
 
 impl Left {
-    /// Whether it is 4.3BSD's, of whose directories sleuthkit and dissect.ffs read nothing;
+    /// Returns whether it is 4.3BSD's, of whose directories sleuthkit and dissect.ffs read nothing;
     /// dissect.ffs does not read big-endian volumes either.
     fn is_old(&self) -> bool {
         self.shape.make.contains("old")

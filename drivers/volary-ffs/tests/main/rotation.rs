@@ -24,7 +24,7 @@ fn new_file(fs: &Fs, cx: &Ctx<'_>, text: &str) -> (NodeId, OpenId) {
     (entry.node, open)
 }
 
-/// The blocks of a file, counted from the start of the volume.
+/// Returns the blocks of a file, counted from the start of the volume.
 fn blocks(fs: &Fs, cx: &Ctx<'_>, node: NodeId) -> Vec<u64> {
     let open = fs.open(cx, node, Mode::Read).expect("open");
     let mut extents = Vec::new();
@@ -217,7 +217,7 @@ fn stored(image: &[u8], sb: &Numbers, group: usize, is_big: bool) -> BTreeMap<(u
     counts
 }
 
-/// The same counted in the map of free fragments.
+/// Returns the same counted in the map of free fragments.
 fn counted(image: &[u8], sb: &Numbers, group: usize) -> BTreeMap<(usize, usize), i64> {
     let bits = crate::dump(image, &format!("bitmap {group}")).expect("dump");
     let mut counts = BTreeMap::new();
@@ -227,7 +227,7 @@ fn counted(image: &[u8], sb: &Numbers, group: usize) -> BTreeMap<(usize, usize),
     counts
 }
 
-/// The blocks of a group of which all fragments are free, of the ranges of these in words.
+/// Returns the blocks of a group of which all fragments are free, of the ranges of these in words.
 fn free_blocks(bits: &str, group: usize, sb: &Numbers) -> Vec<usize> {
     let (frag, base) = (sb.get("fs_frag"), group * sb.get("fs_fpg"));
     let free = bits

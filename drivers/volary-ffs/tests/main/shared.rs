@@ -19,7 +19,7 @@ fn file(name: &str) -> Option<PathBuf> {
     None
 }
 
-/// An image, unpacked; `None`, with a line that says so, where it is not.
+/// Returns an image, unpacked; `None`, with a line that says so, where it is not.
 pub(crate) fn image(name: &str) -> Option<Vec<u8>> {
     let packed = file(&format!("{name}.img.zst"))?;
     if !have(&[ZSTD]) {
@@ -31,7 +31,7 @@ pub(crate) fn image(name: &str) -> Option<Vec<u8>> {
     Some(out.stdout)
 }
 
-/// What its list says that it holds.
+/// Returns what its list says that it holds.
 pub(crate) fn list(name: &str) -> String {
     let file = file(&format!("{name}.txt")).expect("an image has a list");
     std::fs::read_to_string(file).expect("a list")

@@ -35,7 +35,7 @@ fn tune(dev: &Arc<MemDevice>, label: Option<&str>, options: &str) -> Result<Vec<
     FFS.tune(dev.clone(), &how, &Quiet)
 }
 
-/// A field of 32 bits of the superblock that stands at `at`.
+/// Returns a field of 32 bits of the superblock that stands at `at`.
 fn field(dev: &MemDevice, shape: &Shape, at: u64, field: u64) -> u32 {
     let mut bytes = [0; 4];
     dev.read_at(at + field, &mut bytes).expect("read");
@@ -175,7 +175,7 @@ fn the_reserve_is_changed_while_attached() {
     }
 }
 
-/// What `ioctl` takes: options of `tune`, with zeros behind.
+/// Returns what `ioctl` takes: options of `tune`, with zeros behind.
 fn line(options: &str) -> [u8; 256] {
     let mut line = [0; 256];
     line[..options.len()].copy_from_slice(options.as_bytes());

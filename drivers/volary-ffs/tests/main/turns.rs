@@ -32,7 +32,7 @@ const KINDS: [(Shape, usize); 5] = [
     ),
 ];
 
-/// The most runs of files that grow on a volume; what they hold and what fsck says is looked
+/// Returns the most runs of files that grow on a volume; what they hold and what fsck says is looked
 /// at too.
 fn grow(shape: &Shape, how: &Turns, aged: Option<usize>) -> usize {
     as_root(|cx| {
@@ -142,7 +142,7 @@ fn new(fs: &Fs, cx: &Ctx<'_>, text: &str) -> (NodeId, OpenId) {
     (entry.node, open)
 }
 
-/// A new file of one block, and where that is.
+/// Returns a new file of one block, and where that is.
 fn one(fs: &Fs, cx: &Ctx<'_>, text: &str, block: usize) -> u64 {
     let (node, open) = new(fs, cx, text);
     fs.write(cx, open, Some(0), &vec![1; block]).expect("write");

@@ -5,12 +5,12 @@ use volary_core::{BlockDevice, CheckMode, CheckReport, Fs};
 use volary_ffs::FFS;
 use volary_testkit::volumes::{self, Shape};
 
-/// A volume of this kind and many bytes.
+/// Returns a volume of this kind and many bytes.
 pub(crate) const fn shape(kind: &'static str, len: u64) -> Shape {
     Shape::new(&FFS, kind, len)
 }
 
-/// Whether blocks have more than one fragment.
+/// Returns whether blocks have more than one fragment.
 pub(crate) fn has_fragments(shape: &Shape) -> bool {
     let whole = ["block=8192,fragment=8192", "block=65536,fragment=65536"];
     !whole.iter().any(|sizes| shape.make.contains(sizes))

@@ -295,7 +295,7 @@ const ODD: &[&[u8]] = &[
     b"\xed\xa0\x80",
 ];
 
-/// The `n`-th bad name: no two are the same.
+/// Returns the `n`-th bad name: no two are the same.
 fn bad_name(n: usize) -> Vec<u8> {
     let (mut bytes, mut left) = (Vec::new(), n + 1);
     while left > 0 {

@@ -4,7 +4,7 @@ use std::path::Path;
 use volary_host::HostOptions;
 use volary_testkit::{Fresh, Suite};
 
-/// The directory at `path`, attached as `options` say.
+/// Returns the directory at `path`, attached as `options` say.
 pub(crate) fn fresh(path: &Path, options: &HostOptions) -> Fresh {
     let attach = |path: &Path, options: &HostOptions| {
         volary_host::attach(path, options).expect("the directory")
@@ -20,7 +20,7 @@ pub(crate) fn fresh(path: &Path, options: &HostOptions) -> Fresh {
         .read_only(move || attach(&once_more, &read_only))
 }
 
-/// The suite, without what Linux does otherwise and what takes root.
+/// Returns the suite, without what Linux does otherwise and what takes root.
 pub(crate) fn suite(name: &str, make: impl Fn() -> Fresh + 'static) -> Suite {
     let mut suite = Suite::new(name, make).own_clock().leave_out(
         "a_reader_sees_each_write_whole_or_not_at_all",

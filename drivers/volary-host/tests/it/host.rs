@@ -72,7 +72,7 @@ fn range(owner: u64, offset: u64, len: u64, exclusive: bool) -> Lock {
     }
 }
 
-/// Whether another process could have the file, to itself or with others.
+/// Returns whether another process could have the file, to itself or with others.
 fn others_could(file: &File) -> (bool, bool) {
     let could = |operation| {
         let had = rustix::fs::fcntl_lock(file, operation).is_ok();

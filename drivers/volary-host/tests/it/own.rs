@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
 
-/// Whether this test may mount; says so if not, which is an error in CI.
+/// Returns whether this test may mount; says so if not, which is an error in CI.
 pub(crate) fn can_mount() -> bool {
     let root = rustix::process::geteuid().is_root();
     if !root {

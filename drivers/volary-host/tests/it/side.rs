@@ -74,7 +74,7 @@ impl Side {
         self.fs.close(&self.cx(), open).expect("close");
     }
 
-    /// The content of a file, up to 100 bytes.
+    /// Returns the content of a file, up to 100 bytes.
     pub(crate) fn content(&self, node: NodeId) -> Result<Vec<u8>> {
         let open = self.fs.open(&self.cx(), node, Mode::Read)?;
         let mut room = vec![0; 100];
@@ -84,13 +84,13 @@ impl Side {
         Ok(room)
     }
 
-    /// The names in a directory, sorted.
+    /// Returns the names in a directory, sorted.
     pub(crate) fn names(&self, dir: NodeId) -> Result<Vec<Vec<u8>>> {
         let all = self.listed(dir)?;
         Ok(all.into_iter().map(|(name, _)| name).collect())
     }
 
-    /// The same with the nodes.
+    /// Returns the same with the nodes.
     pub(crate) fn listed(&self, dir: NodeId) -> Result<Vec<(Vec<u8>, NodeId)>> {
         let open = self.fs.open(&self.cx(), dir, Mode::Read)?;
         let mut out = DirBuf::new(100_000, 1 << 24, true);

@@ -20,7 +20,7 @@ fn with_rings(dir: &Path, test: impl Fn(&Fs, bool)) {
     }
 }
 
-/// All entries of the root, as they are listed with their attributes.
+/// Returns all entries of the root, as they are listed with their attributes.
 fn listed(fs: &Fs) -> Vec<(String, Attr)> {
     as_root(|cx| {
         let open = fs.open(cx, fs.root(), Mode::Read).expect("open");

@@ -237,7 +237,7 @@ impl Visitor for Checking<'_> {
     }
 }
 
-/// A finding that wants a code and a message.
+/// Returns a finding that wants a code and a message.
 fn damage(offset: u64) -> Finding {
     finding(Severity::Damage, offset, "")
 }

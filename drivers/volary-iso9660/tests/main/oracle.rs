@@ -84,7 +84,7 @@ fn row(fs: &Fs, attr: &Attr) -> Row {
     )
 }
 
-/// The tree that images are made of.
+/// Returns the tree that images are made of.
 fn host(root: &Path) -> BTreeMap<String, Row> {
     let mut rows = BTreeMap::new();
     let mut dirs = vec![root.to_path_buf()];
@@ -228,7 +228,7 @@ fn the_sleuth_kit_reads_the_same() {
     }
 }
 
-/// A plain name without its version and the dot before it.
+/// Returns a plain name without its version and the dot before it.
 fn stem(name: &str) -> &str {
     let name = name.strip_suffix(";1").unwrap_or(name);
     name.strip_suffix('.').unwrap_or(name)

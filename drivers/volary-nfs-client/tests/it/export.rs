@@ -9,7 +9,7 @@ fn side(served: &Served) -> Side {
     Side(served.attach(&NfsOptions::default()).expect("the export"))
 }
 
-/// Bytes of which no two blocks are alike.
+/// Returns bytes of which no two blocks are alike.
 fn bytes(len: usize) -> Vec<u8> {
     (0..len).map(|i| (i / 511 + i % 251) as u8).collect()
 }

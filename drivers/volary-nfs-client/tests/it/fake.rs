@@ -44,7 +44,7 @@ pub(crate) const ROOT: &[u8] = b"root";
 pub(crate) const FILE: &[u8] = b"file";
 
 impl Fake {
-    /// What `script` leaves alone is answered as an honest server with one file of
+    /// Returns what `script` leaves alone is answered as an honest server with one file of
     /// 100 bytes in its root would.
     pub(crate) fn start(script: impl Fn(&Asked) -> Option<Say> + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -69,7 +69,7 @@ impl Fake {
         }
     }
 
-    /// How often a procedure of NFS was asked for.
+    /// Returns how often a procedure of NFS was asked for.
     pub(crate) fn count(&self, procedure: u32) -> usize {
         let asked = self.asked.lock();
         let of = |a: &&Asked| a.program == NFS && a.procedure == procedure;
@@ -123,7 +123,7 @@ fn answer_all(mut socket: TcpStream, script: &Script, all: &Mutex<Vec<Asked>>) {
     }
 }
 
-/// A whole record that answers a call.
+/// Returns a whole record that answers a call.
 pub(crate) fn reply(xid: u32, results: &[u8]) -> Vec<u8> {
     let len = 24 + results.len() as u32;
     let head = [len | 1 << 31, xid, 1, 0, 0, 0, 0];

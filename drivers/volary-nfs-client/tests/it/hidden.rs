@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use volary_core::{Cookie, Create, DirBuf, Mode, Name, OpenId, SetAttr};
 use volary_nfs_client::NfsOptions;
 
-/// A directory of the root's whose files are open and have no names.
+/// Returns a directory of the root's whose files are open and have no names.
 fn left_by_names(a: &Side, dir: Name<'_>, count: usize) -> Vec<OpenId> {
     let cx = a.cx();
     let made = a.0.mkdir(&cx, a.0.root(), dir, &SetAttr::mode(0o755));

@@ -159,7 +159,7 @@ fn writes_that_lie_are_damage_told_by_close() {
     }
 }
 
-/// A page of a listing with an entry for each cookie, and no end.
+/// Returns a page of a listing with an entry for each cookie, and no end.
 fn page(cookies: impl IntoIterator<Item = u64>, name: &str) -> Say {
     Say::Results(results(|out| {
         out.u32(0);

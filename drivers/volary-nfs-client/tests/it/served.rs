@@ -44,7 +44,7 @@ impl Served {
         Self::with(volume, &options)
     }
 
-    /// The same for one that keeps in a file who has locks, with a time of grace.
+    /// Returns the same for one that keeps in a file who has locks, with a time of grace.
     pub(crate) fn keeping_locks(
         volume: Arc<Volume>,
         address: SocketAddr,
@@ -91,13 +91,13 @@ impl Served {
         Location::parse(text.as_bytes()).expect("a location")
     }
 
-    /// The volume through the server.
+    /// Returns the volume through the server.
     pub(crate) fn attach(&self, options: &NfsOptions) -> Result<Fs> {
         volary_nfs_client::attach(&self.location(), options)
     }
 }
 
-/// An image whose volume keeps its handles.
+/// Returns an image whose volume keeps its handles.
 pub(crate) fn fat() -> Arc<dyn BlockDevice> {
     let dev = Arc::new(MemDevice::new(64 << 20));
     let make = Make {

@@ -11,7 +11,7 @@ static ROOT: std::sync::LazyLock<Cred> = std::sync::LazyLock::new(Cred::root);
 
 pub(crate) struct Side(pub(crate) Fs);
 
-/// The export `/test` at an address.
+/// Returns the export `/test` at an address.
 pub(crate) fn export_at(address: SocketAddr, options: &NfsOptions) -> Result<Fs> {
     let location = Location::parse(format!("{address}/test").as_bytes())?;
     volary_nfs_client::attach(&location, options)

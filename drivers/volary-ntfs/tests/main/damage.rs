@@ -9,7 +9,7 @@ use volary_ntfs::NTFS;
 use volary_testkit::rng::Rng;
 use volary_testkit::volumes::look;
 
-/// Everything that can be asked of a volume; the findings of its check.
+/// Returns everything that can be asked of a volume; the findings of its check.
 fn ask(dev: &Arc<dyn BlockDevice>, nodes: usize) -> Option<Vec<String>> {
     for options in ["", "show_sys_files,permissions"] {
         if let Ok(fs) = attach_as(dev.clone(), options) {

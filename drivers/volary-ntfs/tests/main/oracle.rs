@@ -117,7 +117,7 @@ fn compressed_files_are_unpacked() {
     }
 }
 
-/// Bytes that cannot be compressed.
+/// Returns bytes that cannot be compressed.
 fn noise(len: usize) -> Vec<u8> {
     let mut state = 7u64;
     let mut next = || {

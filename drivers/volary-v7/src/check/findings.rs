@@ -67,7 +67,7 @@ impl<'a> Findings<'a> {
         self.all.mode() == CheckMode::Preen
     }
 
-    /// How bad it is what a cut of ours can leave, and nothing else should.
+    /// Returns how bad it is what a cut of ours can leave, and nothing else should.
     pub(super) fn severity(&self) -> Severity {
         match self.was_in_use {
             true => Severity::Crash,

@@ -28,7 +28,7 @@ fn mount() -> Option<Mount> {
     Mount::new(&MountOptions::default())
 }
 
-/// An open by a client of another server.
+/// Returns an open by a client of another server.
 fn open(s: &Session, name: &str, allows: Rights) -> volary_core::Result<OpenId> {
     let node = s.lookup(s.root(), name.as_bytes())?.node;
     let wants = Rights::ALL;
@@ -48,7 +48,7 @@ impl LeaseSink for Told {
     }
 }
 
-/// An open of `name` with a lease, and its breaks.
+/// Returns an open of `name` with a lease, and its breaks.
 pub(crate) fn leased(s: &Session, name: &str, want: LeaseBits) -> (OpenId, Receiver<LeaseBreak>) {
     let (sender, breaks) = channel();
     let open = open(s, name, Rights::ALL).unwrap();

@@ -29,32 +29,32 @@ pub(crate) struct Mount {
 }
 
 impl Mount {
-    /// A volume with every ability; `None` where nothing can be mounted.
+    /// Returns a volume with every ability; `None` where nothing can be mounted.
     pub(crate) fn new(options: &MountOptions) -> Option<Self> {
         Self::of(MemOptions::sized(256 << 20), options)
     }
 
-    /// A volume as `mem` says.
+    /// Returns a volume as `mem` says.
     pub(crate) fn of(mem: MemOptions, options: &MountOptions) -> Option<Self> {
         Self::of_volume(volume(mem), options)
     }
 
-    /// A FAT32 volume with the UNIX extension, in memory.
+    /// Returns a FAT32 volume with the UNIX extension, in memory.
     pub(crate) fn of_fat(len: u64, options: &MountOptions) -> Option<Self> {
         Self::of_made(&FAT, "fat32", "unix", len, options)
     }
 
-    /// An FFS volume of this kind, in memory; `how` are options of its making.
+    /// Returns an FFS volume of this kind, in memory; `how` are options of its making.
     pub(crate) fn of_ffs(kind: &str, how: &str, len: u64, options: &MountOptions) -> Option<Self> {
         Self::of_made(&FFS, kind, how, len, options)
     }
 
-    /// A Cedar volume, in memory.
+    /// Returns a Cedar volume, in memory.
     pub(crate) fn of_cedar(len: u64, options: &MountOptions) -> Option<Self> {
         Self::of_made(&CEDAR, "cedar", "", len, options)
     }
 
-    /// A new volume in memory; `how` are options of its making.
+    /// Returns a new volume in memory; `how` are options of its making.
     fn of_made(
         format: &'static dyn Format,
         kind: &str,
@@ -83,7 +83,7 @@ impl Mount {
         clean(format, dev, "").unwrap();
     }
 
-    /// A directory of the host: in memory, where syncing does not wait for what
+    /// Returns a directory of the host: in memory, where syncing does not wait for what
     /// others write.
     pub(crate) fn of_host(by_handle: bool, options: &MountOptions) -> Option<Self> {
         let below = TempDir::new_in("/dev/shm").unwrap();
@@ -112,7 +112,7 @@ impl Mount {
         })
     }
 
-    /// A place in the volume.
+    /// Returns a place in the volume.
     pub(crate) fn at(&self, path: &str) -> PathBuf {
         self.mounted.path().join(path)
     }
@@ -127,7 +127,7 @@ pub(crate) fn volume(mem: MemOptions) -> Arc<Volume> {
     volume_of(Mem::attach(mem, clock()).unwrap())
 }
 
-/// A file system in memory with every ability.
+/// Returns a file system in memory with every ability.
 pub(crate) fn memory() -> Fs {
     Mem::attach(MemOptions::sized(256 << 20), clock()).unwrap()
 }
@@ -140,7 +140,7 @@ pub(crate) fn volume_of(fs: Fs) -> Arc<Volume> {
     Volume::new(fs, how)
 }
 
-/// Whether this host can mount; says so if not.
+/// Returns whether this host can mount; says so if not.
 pub(crate) fn can_mount() -> bool {
     let able = Path::new("/dev/fuse").exists()
         && (rustix::process::geteuid().is_root() || runs("fusermount3", "-V"));

@@ -165,7 +165,7 @@ fn another_name_is_counted_and_one_less() {
     until("it is not any more", || links() == 1);
 }
 
-/// What one read gives, without a look at the attributes before it.
+/// Returns what one read gives, without a look at the attributes before it.
 fn at_once(path: &Path) -> String {
     let mut data = [0; 100];
     let len = File::open(path).unwrap().read_at(&mut data, 0).unwrap();

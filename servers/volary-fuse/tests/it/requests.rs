@@ -8,7 +8,7 @@ use volary_core::Caps;
 use volary_fuse::{MountOptions, RequestKind};
 use volary_mem::MemOptions;
 
-/// A volume like most disk formats: without extended attributes.
+/// Returns a volume like most disk formats: without extended attributes.
 fn plain() -> MemOptions {
     let mut mem = MemOptions::sized(64 << 20);
     mem.caps = mem.caps.without(Caps::XATTRS);

@@ -11,7 +11,7 @@ use std::process::Command;
 use tempfile::TempDir;
 use volary_fuse::MountOptions;
 
-/// Whether to run; says so if not.
+/// Returns whether to run; says so if not.
 fn wanted() -> bool {
     let wanted = std::env::var_os("VOLARY_SUITES").is_some();
     if !wanted {
@@ -20,7 +20,7 @@ fn wanted() -> bool {
     wanted && can_mount()
 }
 
-/// A mount that lets the suites' users in, and honours what they set.
+/// Returns a mount that lets the suites' users in, and honours what they set.
 fn open_to_all(write_back: bool) -> MountOptions {
     MountOptions {
         allow_other: true,

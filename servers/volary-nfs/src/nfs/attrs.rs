@@ -22,7 +22,7 @@ pub(crate) const fn number_of(kind: FileKind) -> u32 {
     }
 }
 
-/// The kind of a `ftype3`.
+/// Returns the kind of a `ftype3`.
 pub(crate) const fn kind_of(number: u32) -> Option<FileKind> {
     Some(match number {
         1 => FileKind::File,
@@ -76,7 +76,7 @@ impl Shown {
         }
     }
 
-    /// The time of last change of anything, by which clients see that a node has
+    /// Returns the time of last change of anything, by which clients see that a node has
     /// changed. Where changes come faster than the volume's clock ticks, the part
     /// below a second is made from the count of changes, so that each is seen; the
     /// count begins anew in each run, elsewhere.

@@ -16,12 +16,12 @@ pub(super) const NAME_MAX: usize = 1024;
 /// What a procedure answers: a status, and what comes after it.
 pub(super) type Answered<T> = Result<T, Status>;
 
-/// A file handle, as it came.
+/// Returns a file handle, as it came.
 pub(crate) fn read_fh<'a>(input: &mut Input<'a>) -> Decoded<&'a [u8]> {
     input.opaque(fh::LEN_MAX)
 }
 
-/// A directory and a name in it.
+/// Returns a directory and a name in it.
 pub(super) fn read_place<'a>(input: &mut Input<'a>) -> Decoded<(&'a [u8], &'a [u8])> {
     Ok((read_fh(input)?, input.opaque(NAME_MAX)?))
 }

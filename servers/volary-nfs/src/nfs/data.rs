@@ -189,7 +189,7 @@ impl At<'_> {
         (done.map(|()| self.export.write_verifier()), wcc)
     }
 
-    /// An open of any kind: who may not write any more may still ask that what
+    /// Returns an open of any kind: who may not write any more may still ask that what
     /// was written is kept.
     fn open_any(&self) -> Answered<Arc<Held>> {
         match self.export.open(&self.session, self.node, Mode::Write) {

@@ -160,7 +160,7 @@ fn list_at(
     Ok(())
 }
 
-/// Whether the caller may look up what is in the directory.
+/// Returns whether the caller may look up what is in the directory.
 fn may_search(at: &At<'_>) -> Answered<bool> {
     match at.session.access(at.node, Access::EXEC) {
         Ok(()) => Ok(true),
@@ -169,7 +169,7 @@ fn may_search(at: &At<'_>) -> Answered<bool> {
     }
 }
 
-/// A count that a client wants, within what there will be.
+/// Returns a count that a client wants, within what there will be.
 fn clamped(count: u32) -> usize {
     usize::try_from(count).unwrap_or(ANSWER_MAX).min(ANSWER_MAX)
 }
@@ -196,7 +196,7 @@ impl Page<'_> {
         Ok(true)
     }
 
-    /// The session's entries; false if there was no room for one. Names that no
+    /// Returns the session's entries; false if there was no room for one. Names that no
     /// file system may give out are passed over, and so is what went meanwhile.
     fn entries(&mut self, entries: &DirBuf) -> Answered<bool> {
         for entry in entries.iter() {
@@ -231,7 +231,7 @@ impl Page<'_> {
         true
     }
 
-    /// An entry without attributes and handle.
+    /// Returns an entry without attributes and handle.
     fn bare(&mut self, place: u64, name: &[u8], number: u64) -> bool {
         let fits = self.plain(place, name, number);
         if fits && self.asked.plus {
@@ -241,7 +241,7 @@ impl Page<'_> {
         fits
     }
 
-    /// What every entry begins with.
+    /// Returns what every entry begins with.
     fn plain(&mut self, place: u64, name: &[u8], number: u64) -> bool {
         let names = PLAIN + name.len() + padding(name.len());
         let len = names + if self.asked.plus { PLUS } else { 0 };

@@ -140,7 +140,7 @@ fn make(
 }
 
 impl At<'_> {
-    /// What a new node is made with. An owner is taken from root only: for others
+    /// Returns what a new node is made with. An owner is taken from root only: for others
     /// it is the caller, whom the client may know by another number.
     fn for_new(&self, set: &SetAttr, mode: u32) -> SetAttr {
         let mut set = *set;

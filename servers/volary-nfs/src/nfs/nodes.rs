@@ -130,7 +130,7 @@ impl At<'_> {
         })
     }
 
-    /// Those of the bits in `want` that the caller may.
+    /// Returns those of the bits in `want` that the caller may.
     fn granted(&self, attr: &Attr, want: u32) -> Answered<u32> {
         let dir = attr.kind == FileKind::Dir;
         let (reads, changes, runs) = if dir {

@@ -17,7 +17,7 @@ use volary_session::LockKind;
 const STEP: Duration = Duration::from_secs(5);
 const GRANTED: u32 = 5;
 
-/// Whether the client was told, and takes the lock. Its portmapper is asked at
+/// Returns whether the client was told, and takes the lock. Its portmapper is asked at
 /// `portmap_port`.
 pub(super) fn tell(want: &Wanted, kind: LockKind, portmap_port: u16) -> bool {
     try_tell(want, kind, portmap_port).unwrap_or(false)

@@ -39,7 +39,7 @@ impl LockFile {
         }
     }
 
-    /// The open that a lock of this kind is taken through.
+    /// Returns the open that a lock of this kind is taken through.
     pub(super) fn open(&self, place: &Place<'_>, kind: LockKind) -> Result<OpenId> {
         let mut opens = self.opens.lock();
         let [reads, writes] = &mut *opens;
@@ -68,12 +68,12 @@ impl LockFile {
         Ok(open)
     }
 
-    /// An open to give locks back through.
+    /// Returns an open to give locks back through.
     pub(super) fn any_open(&self) -> Option<OpenId> {
         self.opens.lock().iter().flatten().next().copied()
     }
 
-    /// Whether the owner has locks.
+    /// Returns whether the owner has locks.
     pub(super) fn is_held_by(&self, number: u64) -> bool {
         let Some(open) = self.any_open() else {
             return false;

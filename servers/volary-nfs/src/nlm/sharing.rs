@@ -51,7 +51,7 @@ impl Drop for Shared {
 }
 
 impl Shared {
-    /// In the place of `former`, if there is one.
+    /// Opens the node with the share that is asked for, in place of the open `former` if there is one.
     fn new(
         session: &Session,
         node: NodeId,
@@ -114,7 +114,7 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// `fsh4_mode` and `fsh4_access`: both count alike.
+/// Returns the rights that `fsh4_mode` or `fsh4_access` stands for: both count alike.
 fn rights(number: u32) -> Decoded<Rights> {
     Ok(match number {
         0 => Rights::NONE,
@@ -179,7 +179,7 @@ impl Shares {
         drop(ended);
     }
 
-    /// Who has shares.
+    /// Returns who has shares.
     pub(super) fn clients(&self) -> HashSet<Client> {
         let shares = self.0.lock();
         shares.keys().map(|id| id.owner.client.clone()).collect()

@@ -134,7 +134,7 @@ impl LockState {
         Ok(state)
     }
 
-    /// Whether locks are only claimed again now.
+    /// Returns whether locks are only claimed again now.
     pub(crate) fn is_grace(&self) -> bool {
         self.grace_until.is_some_and(|until| timer::now() < until)
     }
@@ -144,7 +144,7 @@ impl LockState {
         self.number
     }
 
-    /// Those that had locks, each with the address by which it knows this server.
+    /// Returns those that had locks, each with the address by which it knows this server.
     pub(super) fn clients(&self) -> Vec<(Client, IpAddr)> {
         let known = self.known.lock();
         let clients = known.clients.iter();
@@ -263,7 +263,7 @@ fn read(path: &Path) -> io::Result<String> {
     Ok(text)
 }
 
-/// The state number and the clients of a file. What a power cut has left of the last line does
+/// Returns the state number and the clients of a file. What a power cut has left of the last line does
 /// not count: nobody was told that it is there.
 fn parse(text: &str) -> Option<(u32, Clients)> {
     let (whole, _) = text.rsplit_once('\n')?;
@@ -316,7 +316,7 @@ mod tests {
         }
     }
 
-    /// A user of this host.
+    /// Returns a user of this host.
     fn user(uid: u32, machine: &[u8]) -> Client {
         Client {
             peer: IpAddr::from([127, 0, 0, 1]),

@@ -51,7 +51,7 @@ struct Known {
 }
 
 impl Locks {
-    /// The file, and the owner's number: both are kept until
+    /// Returns the file, and the owner's number: both are kept until
     /// [`settle`](Self::settle).
     ///
     /// # Errors
@@ -84,7 +84,7 @@ impl Locks {
         Ok((file, number))
     }
 
-    /// The same where the owner may have locks already.
+    /// Returns the same where the owner may have locks already.
     pub(super) fn held_file(
         &self,
         place: &Place<'_>,
@@ -96,7 +96,7 @@ impl Locks {
         Some((Arc::clone(file), number))
     }
 
-    /// The owner with this number.
+    /// Returns the owner with this number.
     pub(super) fn owner(&self, number: u64) -> Option<Owner> {
         let state = self.state.lock();
         let found = state
@@ -157,14 +157,14 @@ impl Locks {
         }
     }
 
-    /// Who has locks, or waits for any.
+    /// Returns who has locks, or waits for any.
     pub(super) fn clients(&self) -> HashSet<Client> {
         let state = self.state.lock();
         let owners = state.numbers.keys();
         owners.map(|owner| owner.client.clone()).collect()
     }
 
-    /// How many files have locks.
+    /// Returns how many files have locks.
     pub(crate) fn file_count(&self) -> usize {
         self.state.lock().files.len()
     }
@@ -234,7 +234,7 @@ impl State {
     }
 }
 
-/// Who may read or write a file, or owns it, may lock it.
+/// Returns who may read or write a file, or owns it, may lock it.
 pub(super) fn check_may_lock(
     place: &Place<'_>,
     kind: LockKind,

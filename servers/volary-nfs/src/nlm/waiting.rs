@@ -21,7 +21,7 @@ const WAITERS_MAX: usize = 128;
 const WAITERS_OF_PARTY: usize = 32;
 
 impl Locks {
-    /// The one who waits for this lock, if it was asked for before.
+    /// Returns the one who waits for this lock, if it was asked for before.
     pub(super) fn waiter(&self, want: &Wanted) -> Option<Arc<Waiter>> {
         let state = self.state.lock();
         state.waiters.iter().find(|w| w.want == *want).cloned()

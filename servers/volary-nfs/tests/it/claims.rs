@@ -13,7 +13,7 @@ use volary_testkit::nfs::locks::{DENIED, GRACE, GRANTED};
 
 static NEVER: Cancel = Cancel::new();
 
-/// A server that begins with a time of grace: a client had locks.
+/// Returns a server that begins with a time of grace: a client had locks.
 fn in_grace(path: &Path, grace: Duration) -> (Served, Vec<u8>) {
     let run = || {
         let mut how = options(1);

@@ -12,7 +12,7 @@ const ACCES: u32 = 13;
 const STALE: u32 = 70;
 const BADHANDLE: u32 = 10001;
 
-/// What comes after the xid and the word "reply" where a call is refused.
+/// Returns what comes after the xid and the word "reply" where a call is refused.
 fn refusal(mut reply: Reply) -> Vec<u32> {
     let mut words = Vec::new();
     while reply.left() > 0 {

@@ -353,7 +353,7 @@ fn locks_and_waits_end_with_the_server() {
     assert_eq!(volume.open_count(), 0);
 }
 
-/// A client's portmapper, lock manager and status monitor in one, which answers each
+/// Returns a client's portmapper, lock manager and status monitor in one, which answers each
 /// GRANTED with `status`: its port, and the arguments of the calls with where they came
 /// from.
 pub(crate) fn lock_manager(status: u32) -> (u16, mpsc::Receiver<(Reply, IpAddr)>) {

@@ -19,7 +19,7 @@ const RW: u32 = 3;
 const EXIST: u32 = 17;
 const NSM: u32 = 100_024;
 
-/// A client whose connection is this user's of the host; `None` without the right to make one.
+/// Returns a client whose connection is this user's of the host; `None` without the right to make one.
 fn client_of(served: &Served, uid: u32) -> Option<Client> {
     let address = served.address();
     if !rustix::process::geteuid().is_root() {
@@ -38,7 +38,7 @@ fn client_of(served: &Served, uid: u32) -> Option<Client> {
     Some(client.of_user(uid, uid))
 }
 
-/// A server with a file of [`OWNER`]'s with this mode.
+/// Returns a server with a file of [`OWNER`]'s with this mode.
 fn with_file(mode: u32, options: &volary_nfs::ServeOptions) -> (Served, Vec<u8>) {
     let served = Served::of(mem(), &export(), options);
     let mut c = served.client();
@@ -52,7 +52,7 @@ fn with_file(mode: u32, options: &volary_nfs::ServeOptions) -> (Served, Vec<u8>)
     (served, fh)
 }
 
-/// The owner's process 1 and another user's that gives the same names; and the owner's process 2.
+/// Returns the owner's process 1 and another user's that gives the same names; and the owner's process 2.
 fn lockers(served: &Served, fh: &[u8]) -> Option<[Locker; 3]> {
     let of = |uid, process| {
         let client = client_of(served, uid)?;
@@ -157,7 +157,7 @@ fn who_may_not_lock_makes_no_name_known() {
     assert_eq!(lines(&path), 64);
 }
 
-/// How many of a hundred machines of one party are given a lock.
+/// Returns how many of a hundred machines of one party are given a lock.
 fn names_had(served: &Served, fh: &[u8]) -> usize {
     let names = (0..100_u8).map(|n| [n; 255]);
     names
@@ -165,7 +165,7 @@ fn names_had(served: &Served, fh: &[u8]) -> usize {
         .count()
 }
 
-/// What root is answered that locks the file, shared, as this machine; `None` if it is no call.
+/// Returns what root is answered that locks the file, shared, as this machine; `None` if it is no call.
 fn lock_status(served: &Served, fh: &[u8], machine: &[u8]) -> Option<u32> {
     let args = Args::new().opaque(b"").u32(0).u32(0).opaque(machine);
     let args = args.opaque(fh).opaque(b"").u32(1).u64(0).u64(0);

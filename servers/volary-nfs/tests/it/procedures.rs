@@ -534,7 +534,7 @@ fn the_portmappers_port_serves_nothing_else() {
 
 const PORTMAPPER: [u8; 4] = [127, 111, 0, 1];
 
-/// The port of this address that somebody listens on.
+/// Returns the port of this address that somebody listens on.
 fn listening_port(address: [u8; 4]) -> u16 {
     let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
     let [a, b, c, d] = address;

@@ -26,7 +26,7 @@ impl Drop for Served {
 }
 
 impl Served {
-    /// A volume with every ability.
+    /// Returns a volume with every ability.
     pub(crate) fn mem() -> Self {
         Self::of(mem(), &export(), &options(1))
     }
@@ -41,7 +41,7 @@ impl Served {
         self.server.addresses()[0]
     }
 
-    /// A client that calls as root.
+    /// Returns a client that calls as root.
     pub(crate) fn client(&self) -> Client {
         Client::new(self.address())
     }
@@ -70,7 +70,7 @@ pub(crate) fn mem() -> Arc<Volume> {
     volume(Mem::attach(MemOptions::sized(1 << 30), clock()).unwrap())
 }
 
-/// A FAT32 volume with the UNIX extension, in memory.
+/// Returns a FAT32 volume with the UNIX extension, in memory.
 pub(crate) fn fat_device(len: u64) -> Arc<dyn BlockDevice> {
     let dev = Arc::new(MemDevice::new(len));
     let make = Make {

@@ -31,7 +31,7 @@ fn length(c: &mut Cursor<'_>) -> Result<usize, Short> {
     }
 }
 
-/// A value with its tag and length.
+/// Returns a value with its tag and length.
 pub(super) fn tagged(tag: u8, parts: &[&[u8]]) -> Vec<u8> {
     let len: usize = parts.iter().map(|part| part.len()).sum();
     let mut out = vec![tag];

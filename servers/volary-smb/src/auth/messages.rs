@@ -49,7 +49,7 @@ const NTLM1_RESPONSE_LEN: usize = 24;
 /// Names and responses are at most so long, in bytes.
 const FIELD_MAX: usize = 8 * 1024;
 
-/// The flags of a NEGOTIATE_MESSAGE.
+/// Returns the flags of a NEGOTIATE_MESSAGE.
 ///
 /// # Errors
 /// [`Short`] for any other message.
@@ -61,7 +61,7 @@ pub(super) fn negotiate(message: &[u8]) -> Result<u32, Short> {
     c.u32()
 }
 
-/// A CHALLENGE_MESSAGE.
+/// Returns a CHALLENGE_MESSAGE.
 pub(super) fn challenge(asked: u32, name: &str, now: Time, challenge: [u8; 8]) -> Vec<u8> {
     use flags::*;
     let name = utf16(&name.to_uppercase());
@@ -176,7 +176,7 @@ fn text(bytes: &[u8]) -> Result<String, Short> {
     String::from_utf16(&units.map(u16::from_le_bytes).collect::<Vec<_>>()).map_err(|_| Short)
 }
 
-/// Whether an NTLMv2_CLIENT_CHALLENGE says that its message has a MIC.
+/// Returns whether an NTLMv2_CLIENT_CHALLENGE says that its message has a MIC.
 fn has_mic(blob: &[u8]) -> Result<bool, Short> {
     let mut c = Cursor::new(blob);
     if c.u16()? != 0x0101 {

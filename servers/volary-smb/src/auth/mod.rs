@@ -25,12 +25,12 @@ pub(crate) enum Step {
     Done(Vec<u8>, LoggedOn),
 }
 
-/// The token that a server offers before it is asked: that it speaks NTLM.
+/// Returns the token that a server offers before it is asked: that it speaks NTLM.
 pub(crate) fn offer() -> Vec<u8> {
     spnego::offer()
 }
 
-/// Who a token says to be, if it is the one of which the password is checked. Empty for who does
+/// Returns who a token says to be, if it is the one of which the password is checked. Empty for who does
 /// not say.
 pub(crate) fn claimed(token: &[u8]) -> Option<String> {
     if token.starts_with(&messages::SIGNATURE) {
@@ -42,7 +42,7 @@ pub(crate) fn claimed(token: &[u8]) -> Option<String> {
     }
 }
 
-/// Whether a user of the configuration is meant by the name that a client gave.
+/// Returns whether a user of the configuration is meant by the name that a client gave.
 pub(crate) fn is_called(user: &User, name: &str) -> bool {
     ntlm::upper(&user.name) == ntlm::upper(name)
 }

@@ -58,7 +58,7 @@ impl Ntlm {
     }
 }
 
-/// Who an AUTHENTICATE_MESSAGE says to be; `None` for what is none.
+/// Returns who an AUTHENTICATE_MESSAGE says to be; `None` for what is none.
 pub(super) fn claimed(token: &[u8]) -> Option<String> {
     match Authenticate::parse(token) {
         Ok(message) => Some(message.user),
@@ -135,12 +135,12 @@ impl Accepted {
         }
     }
 
-    /// The server's signature of its first message (3.4.4.2).
+    /// Returns the server's signature of its first message (3.4.4.2).
     pub(super) fn sign(&self, message: &[u8]) -> [u8; 16] {
         self.signature(message, "server-to-client")
     }
 
-    /// Whether it is the client's signature of its first message.
+    /// Returns whether it is the client's signature of its first message.
     pub(super) fn verify(&self, message: &[u8], signature: &[u8]) -> bool {
         let right = self.signature(message, "client-to-server");
         right.ct_eq(signature).into()

@@ -49,7 +49,7 @@ pub(super) struct Response<'a> {
 }
 
 impl<'a> Init<'a> {
-    /// The mechanisms, the one that the client likes best first.
+    /// Returns the mechanisms, the one that the client likes best first.
     pub(super) fn offered(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         let list = value(&mut Cursor::new(self.mechanisms), SEQUENCE);
         let mut c = Cursor::new(list.unwrap_or_default());
@@ -94,7 +94,7 @@ fn octets<'a>(c: &mut Cursor<'a>, tag: u8) -> Result<Option<&'a [u8]>, Short> {
     value(&mut Cursor::new(outer), OCTETS).map(Some)
 }
 
-/// The server's first word: NTLM is what there is.
+/// Returns the server's first word: NTLM is what there is.
 pub(super) fn offer() -> Vec<u8> {
     let mechanisms = tagged(SEQUENCE, &[&tagged(OID, &[MECH_NTLM])]);
     let init = tagged(SEQUENCE, &[&tagged(CONTEXT_0, &[&mechanisms])]);

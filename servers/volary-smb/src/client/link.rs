@@ -22,7 +22,7 @@ use volary_session::Party;
 
 /// The connections that there are.
 pub(crate) trait Links: Send + Sync {
-    /// The client's first connection on which this user has logged on. Whoever else says to be
+    /// Returns the client's first connection on which this user has logged on. Whoever else says to be
     /// that client is told nothing that is meant for it.
     fn first_of(&self, client_guid: [u8; 16], user: &str) -> Option<Arc<Link>>;
 }
@@ -44,6 +44,8 @@ pub(crate) struct Link {
 }
 
 impl Link {
+    /// Returns the link of a connection that has begun.
+    ///
     /// # Errors
     /// The system's, of the socket.
     pub(crate) fn new(
@@ -73,28 +75,28 @@ impl Link {
         &self.shared.config.limits
     }
 
-    /// The dialect that was agreed on. Before that, no request needs it.
+    /// Returns the dialect that was agreed on. Before that, no request needs it.
     pub(crate) fn dialect(&self) -> Dialect {
         self.negotiated.get().map_or(Dialect::Smb202, |n| n.dialect)
     }
 
-    /// What the client calls itself: the client half of a lease key.
+    /// Returns what the client calls itself: the client half of a lease key.
     pub(crate) fn client_guid(&self) -> [u8; 16] {
         self.negotiated.get().map_or([0; 16], |n| n.client_guid)
     }
 
-    /// The most bytes that a read, a write or a transaction of this connection
+    /// Returns the most bytes that a read, a write or a transaction of this connection
     /// may move.
     pub(crate) fn io_max(&self) -> u32 {
         self.negotiated.get().map_or(0, |n| n.io_max)
     }
 
-    /// Memory of large replies.
+    /// Returns the buffers for large replies.
     pub(crate) fn buffers(&self) -> &Buffers {
         &self.sending.buffers
     }
 
-    /// A reply's header, with the credits that the client asked for.
+    /// Returns a reply's header, with the credits that the client asked for.
     pub(crate) fn reply_header(&self, request: &Header) -> Header {
         Header {
             credits: self.window.lock().grant(request.credits),
@@ -105,7 +107,7 @@ impl Link {
         }
     }
 
-    /// The client's first connection on which this user has logged on.
+    /// Returns the client's first connection on which this user has logged on.
     pub(crate) fn first_of(&self, user: &str) -> Option<Arc<Self>> {
         let all = self.all.upgrade()?;
         all.first_of(self.client_guid(), user)
@@ -184,7 +186,7 @@ impl Link {
         self.closed.load(Ordering::SeqCst)
     }
 
-    /// Whether the client has ended the connection, though nobody here may have noticed yet.
+    /// Returns whether the client has ended the connection, though nobody here may have noticed yet.
     pub(crate) fn has_hung_up(&self) -> bool {
         let ended = PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR;
         let mut fds = [PollFd::new(&self.socket, PollFlags::RDHUP)];

@@ -69,12 +69,12 @@ impl Logon {
         setups.len() < SETUPS_MAX && setups.insert(signature)
     }
 
-    /// Whether it is over: nothing more is sent about it that nobody asked for.
+    /// Returns whether it is over: nothing more is sent about it that nobody asked for.
     pub(crate) fn has_ended(&self) -> bool {
         self.ended.load(Ordering::SeqCst)
     }
 
-    /// Whether every message of it is encrypted.
+    /// Returns whether every message of it is encrypted.
     pub(crate) fn is_sealed(&self) -> bool {
         self.sealed
     }

@@ -212,7 +212,7 @@ fn finish(reply: &mut Reply, is_last: bool) {
     }
 }
 
-/// What stands before a message: its length.
+/// Returns what stands before a message: its length.
 fn frame_header(len: usize) -> Result<[u8; 4], Broken> {
     let len = u32::try_from(len).ok().filter(|len| len >> 24 == 0);
     len.map(u32::to_be_bytes).ok_or(Broken)

@@ -40,7 +40,7 @@ impl Shared {
         }
     }
 
-    /// The key under which sessions keep a lease. It is the client's and the user's together: any
+    /// Returns the key under which sessions keep a lease. It is the client's and the user's together: any
     /// user can say that they call from the client of another.
     pub(crate) fn lease_key(&self, user: &str, client: [u8; 16], key: [u8; 16]) -> LeaseKey {
         let mut hasher = SipHasher13::new_with_key(&self.lease_secret);
@@ -51,12 +51,12 @@ impl Shared {
         }
     }
 
-    /// What the user at `place` in the configuration has.
+    /// Returns what the user at `place` in the configuration has.
     pub(crate) fn budget(&self, place: usize) -> Arc<Budget> {
         self.budgets.get(place).cloned().unwrap_or_default()
     }
 
-    /// The place in the configuration of the share called `name`.
+    /// Returns the place in the configuration of the share called `name`.
     pub(crate) fn share_place(&self, name: &str) -> Option<usize> {
         let mut shares = self.config.shares.iter();
         shares.position(|share| same_name(share.name.as_bytes(), name.as_bytes()))

@@ -42,7 +42,7 @@ pub(crate) struct Worker {
 }
 
 impl Turn {
-    /// One with a thread for each of so many that wait, and one more, out of the pool.
+    /// Returns a turn that nobody has. Threads come from `pool`: one for each of `waiting` requests, and one more.
     pub(crate) fn new(waiting: usize, pool: Arc<Pool>, party: Party) -> Self {
         Self {
             state: Mutex::default(),
@@ -63,7 +63,7 @@ impl Turn {
         self.state.lock().threads += 1;
     }
 
-    /// A thread has ended; true for the last one.
+    /// Counts a thread that has ended. Returns whether it was the last one.
     pub(crate) fn leave(&self) -> bool {
         let mut state = self.state.lock();
         state.threads -= 1;
@@ -108,7 +108,7 @@ impl Turn {
         is_awaited
     }
 
-    /// Who the turn can be passed on to: a thread that waits for it, or one that can be started.
+    /// Returns who the turn can be passed on to: a thread that waits for it, or one that can be started.
     fn heir(&self) -> Option<Heir> {
         let state = self.state.lock();
         if state.idle > 0 {
@@ -129,7 +129,7 @@ enum Heir {
 }
 
 impl Worker {
-    /// A thread that does not have the turn yet; `start` starts another like it.
+    /// Returns a thread that does not have the turn yet; `start` starts another like it.
     pub(crate) fn new(start: impl Fn(Pooled) + Send + Sync + 'static) -> Self {
         Self {
             start: Some(Box::new(start)),
@@ -137,7 +137,7 @@ impl Worker {
         }
     }
 
-    /// Whether it has the turn.
+    /// Returns whether it has the turn.
     pub(crate) fn has_turn(&self) -> bool {
         self.has_turn.load(Ordering::Relaxed)
     }

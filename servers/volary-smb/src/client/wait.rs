@@ -112,7 +112,7 @@ impl Wait {
             .add(wait, &self.request, session, bytes, max)
     }
 
-    /// Whether its user may have one more that waits, and the bytes of its message.
+    /// Returns whether its user may have one more that waits, and the bytes of its message.
     fn takes(&self, bytes: usize, limits: &Limits) -> bool {
         let Some(logon) = &self.security.logon else {
             return true;
@@ -169,7 +169,7 @@ impl Wait {
         true
     }
 
-    /// The reply of a request that its thread has an answer to; none if it is
+    /// Returns the reply of a request that its thread has an answer to; none if it is
     /// parked.
     pub(crate) fn answered(&self, answer: Answer<Body>) -> Option<Reply> {
         self.worker.lock().take();

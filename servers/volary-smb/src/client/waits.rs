@@ -10,10 +10,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A request that waits or is parked.
 pub(crate) trait Waiting: Send + Sync {
-    /// The client does not want it any more.
+    /// Ends the request, which the client has cancelled.
     fn cancel_now(&self);
 
-    /// The client is gone.
+    /// Ends the request, whose client is gone.
     fn end(&self);
 }
 
@@ -70,7 +70,7 @@ impl Waits {
         self.all.lock().remove(&id);
     }
 
-    /// The client sent a CANCEL in this session.
+    /// Cancels the request that a CANCEL of this session means, if it waits.
     pub(crate) fn cancel(&self, request: &Header, session: u64) {
         let is_meant = |(id, entry): &(&u64, &Entry)| {
             let by_id = if request.has(flags::ASYNC) {
@@ -89,7 +89,7 @@ impl Waits {
         }
     }
 
-    /// The connection ends.
+    /// Ends all requests that wait, with the connection.
     pub(super) fn end_all(&self) {
         let waits = |entry: &Entry| Arc::clone(&entry.wait);
         let all: Vec<_> = self.all.lock().values().map(waits).collect();

@@ -179,7 +179,7 @@ impl Compound<'_> {
         }
     }
 
-    /// A request in a session, or one that needs none.
+    /// Returns a request in a session, or one that needs none.
     fn secured(
         &mut self,
         header: &Header,
@@ -219,7 +219,7 @@ impl Compound<'_> {
         Ok(())
     }
 
-    /// Whether the request is signed or encrypted as it has to be: the inner
+    /// Returns whether the request is signed or encrypted as it has to be: the inner
     /// error is what it is answered with.
     fn check_security(
         &self,
@@ -265,7 +265,7 @@ impl Compound<'_> {
         })
     }
 
-    /// Who signed a request for a session that is not there: that session when it was, or
+    /// Returns who signed a request for a session that is not there: that session when it was, or
     /// the only one that there is. Clients that must have signatures believe no answer
     /// without theirs.
     fn signed_by(&self, header: &Header, message: &[u8]) -> Option<Arc<Logon>> {
@@ -408,7 +408,7 @@ impl Compound<'_> {
         }
     }
 
-    /// Whether the request's credits pay for what it moves (3.3.5.2.5).
+    /// Returns whether the request's credits pay for what it moves (3.3.5.2.5).
     fn is_paid(&self, header: &Header, command: Command, message: &[u8]) -> bool {
         let large = self.conn.link.dialect() >= Dialect::Smb210;
         let Some(len) = payload(command, message).filter(|_| large) else {
@@ -465,7 +465,7 @@ fn answer(call: &mut Call<'_>, command: Command) -> Answer<Body> {
     body.map(Body::from)
 }
 
-/// How many bytes the request moves, in the direction in which it moves more:
+/// Returns how many bytes the request moves, in the direction in which it moves more:
 /// where each command says so.
 fn payload(command: Command, message: &[u8]) -> Option<u32> {
     let at: &[usize] = match command {

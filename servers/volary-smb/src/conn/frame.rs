@@ -60,7 +60,7 @@ impl Frames {
         })
     }
 
-    /// The next message, in the first bytes of `frame`. `None` if the connection
+    /// Returns the next message, in the first bytes of `frame`. `None` if the connection
     /// has to end: it did, a deadline passed, or the message is too long.
     pub(super) fn next(
         &mut self,
@@ -121,7 +121,7 @@ impl Frames {
         }
     }
 
-    /// Whether a reader may wait for another tick. `since` is when the message
+    /// Returns whether a reader may wait for another tick. `since` is when the message
     /// began, or, on an idle connection, when the one before was done.
     fn may_wait(&self, link: &Link, members: &Members, idle: bool, since: Instant) -> bool {
         let now = now();
@@ -143,7 +143,7 @@ impl Frames {
         false
     }
 
-    /// Whether more has come already than the message just read.
+    /// Returns whether more has come already than the message just read.
     pub(super) fn has_more(&self) -> bool {
         self.start < self.end || rustix::io::ioctl_fionread(&self.socket).is_ok_and(|n| n > 0)
     }

@@ -112,7 +112,7 @@ fn config(volume: &Arc<Volume>) -> Config {
 }
 
 impl Client {
-    /// A client that has logged on as the user at this place of the configuration.
+    /// Returns a client that has logged on as the user at this place of the configuration.
     fn new(server: &Server, listener: &TcpListener, user: usize, session: u64) -> io::Result<Self> {
         // No address of this host: nobody is asked whose the client's socket is.
         const PEER: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));

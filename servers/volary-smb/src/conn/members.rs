@@ -58,7 +58,7 @@ impl Member {
         *self.place.lock() = Some(place);
     }
 
-    /// An id that no tree of the session has had.
+    /// Returns an id that no tree of the session has had.
     pub(super) fn next_tree_id(&self) -> u32 {
         self.tree_ids
             .fetch_add(1, Ordering::Relaxed)
@@ -94,7 +94,7 @@ impl Member {
         self.trees.read().get(&id).cloned()
     }
 
-    /// The trees of volumes that it is connected to.
+    /// Returns the trees of volumes that it is connected to.
     pub(super) fn trees(&self) -> Vec<Arc<Tree>> {
         let trees = self.trees.read();
         trees.values().filter_map(Joined::disk).cloned().collect()
@@ -164,13 +164,13 @@ impl Members {
         ended.push_back(Arc::clone(&member.logon));
     }
 
-    /// A session that has ended, if it is remembered.
+    /// Returns a session that has ended, if it is remembered.
     pub(super) fn ended(&self, id: u64) -> Option<Arc<Logon>> {
         let ended = self.ended.lock();
         ended.iter().find(|logon| logon.id == id).cloned()
     }
 
-    /// The session of a connection that has one.
+    /// Returns the session of a connection that has one.
     pub(super) fn only_logon(&self) -> Option<Arc<Logon>> {
         let members = self.all.read();
         let mut all = members.values();
@@ -178,7 +178,7 @@ impl Members {
         only.map(|member| Arc::clone(&member.logon))
     }
 
-    /// What this connection takes of those that the user of a new session may have: what another
+    /// Returns what this connection takes of those that the user of a new session may have: what another
     /// session of theirs on it has taken, if there is one. `None` if they have `max`.
     pub(super) fn place_of(&self, budget: &Arc<Budget>, max: usize) -> Option<Arc<Taken>> {
         let members = self.all.read();
@@ -189,17 +189,17 @@ impl Members {
         has.or_else(|| budget.connections.take(max).map(Arc::new))
     }
 
-    /// Whether the time to log on, or to log on again, is over.
+    /// Returns whether the time to log on, or to log on again, is over.
     pub(super) fn is_late(&self, now: Instant, logon_time: Duration) -> bool {
         self.is_empty() && now.duration_since(*self.alone_since.lock()) >= logon_time
     }
 
-    /// Whether nobody has logged on.
+    /// Returns whether nobody has logged on.
     pub(super) fn is_empty(&self) -> bool {
         self.all.read().is_empty()
     }
 
-    /// Whether this user has logged on.
+    /// Returns whether this user has logged on.
     pub(super) fn has_user(&self, user: &str) -> bool {
         let members = self.all.read();
         members.values().any(|member| member.logon.user == user)
@@ -210,7 +210,7 @@ impl Members {
         members.values().any(|member| member.has_trees())
     }
 
-    /// Whether nothing is open.
+    /// Returns whether nothing is open.
     pub(super) fn is_idle(&self) -> bool {
         let members = self.all.read();
         let trees = members.values().flat_map(|member| member.trees());

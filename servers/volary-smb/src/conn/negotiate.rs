@@ -20,7 +20,7 @@ const FSCTL_VALIDATE: u32 = 0x0014_0204;
 /// What dialects without large messages move at most.
 const IO_MAX_SMALL: u32 = 64 * 1024;
 
-/// A client that speaks SMB1 asks for SMB2.
+/// Returns a client that speaks SMB1 asks for SMB2.
 ///
 /// # Errors
 /// [`Broken`] if it does not, or comes too late: SMB1 is not spoken.
@@ -74,7 +74,7 @@ pub(super) fn from_smb1(link: &Link, frame: &[u8]) -> Result<(), Broken> {
     }])
 }
 
-/// A response, but for what depends on the dialect.
+/// Returns a response, but for what depends on the dialect.
 fn response(link: &Link, dialect: u16) -> Response {
     let config = &link.shared.config;
     let required = if config.signing_required {
@@ -195,7 +195,7 @@ fn choose(request: &Request, negotiated: &mut Negotiated) -> Result<Chosen, Stat
     Ok(chosen)
 }
 
-/// The answer to an IOCTL that is about NEGOTIATE; none for others.
+/// Returns the answer to an IOCTL that is about NEGOTIATE; none for others.
 ///
 /// # Errors
 /// [`Broken`] if the client said something else in NEGOTIATE than what came in.

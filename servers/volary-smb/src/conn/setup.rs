@@ -88,7 +88,7 @@ pub(super) fn answer(
     Ok(())
 }
 
-/// What a request about another connection's session is refused with, if it is
+/// Returns what a request about another connection's session is refused with, if it is
 /// one: a session has one connection here. The errors of 3.3.5.5 come first, and
 /// are signed with the session's key for whoever has it.
 fn of_another(
@@ -136,7 +136,7 @@ fn of_another(
     Some((status, security))
 }
 
-/// What keeps a session that was agreed on as `theirs` from a connection that
+/// Returns what keeps a session that was agreed on as `theirs` from a connection that
 /// was as `ours`.
 fn binding_error(ours: &Negotiated, theirs: &Negotiated) -> Status {
     let gmac = |n: &Negotiated| n.signing == Algorithm::AesGmac;
@@ -256,7 +256,7 @@ struct Claimed {
     attempt: Attempt,
 }
 
-/// Who a token says to be, if it is to prove it, once it is its turn to be looked at.
+/// Returns who a token says to be, if it is to prove it, once it is its turn to be looked at.
 ///
 /// # Errors
 /// `LOGON_FAILURE` if the client goes meanwhile.
@@ -303,7 +303,7 @@ fn log_refused(conn: &Conn, claimed: Option<&Claimed>, refused: Refused) {
     warn!(target: "SMB", user, address = %conn.link.peer, reason, "logon refused");
 }
 
-/// The setup of session `id`, or a new one.
+/// Returns the setup of session `id`, or a new one.
 fn begin_or_go_on(
     conn: &Conn,
     negotiated: &Negotiated,

@@ -94,7 +94,7 @@ impl Guest for Conn {
         !self.members.is_empty()
     }
 
-    /// Whether nothing is open and nothing waits.
+    /// Returns whether nothing is open and nothing waits.
     fn is_idle(&self) -> bool {
         self.link.waits.is_empty() && self.members.is_idle()
     }
@@ -109,7 +109,7 @@ fn keep_alive(socket: &TcpStream) -> io::Result<()> {
     Ok(())
 }
 
-/// Nobody shares the way to a client on this host: a congestion control that
+/// Turns pacing off for a client on this host. Nobody shares the path to it: a congestion control that
 /// measures it and paces what is sent (BBR) only makes large replies slower.
 fn send_at_once(socket: &TcpStream) {
     // A system that has no other goes on with its own.
@@ -151,17 +151,17 @@ impl Register {
         }
     }
 
-    /// What the trees of the share at `place` in the configuration have in common.
+    /// Returns what the trees of the share at `place` in the configuration have in common.
     pub(super) fn common(&self, place: usize) -> Option<Arc<Common>> {
         self.commons.get(place).cloned()
     }
 
-    /// How many connections there are, those that are ending among them.
+    /// Returns how many connections there are, those that are ending among them.
     pub(crate) fn count(&self) -> usize {
         self.conns.lock().len()
     }
 
-    /// The connections that are not ending, the oldest first.
+    /// Returns the connections that are not ending, the oldest first.
     pub(crate) fn open(&self) -> Vec<Arc<Conn>> {
         let mut open = self.conns.lock().clone();
         open.retain(|conn| !conn.link.is_closed());
@@ -172,7 +172,7 @@ impl Register {
         self.conns.lock().push(conn);
     }
 
-    /// A connection has ended.
+    /// Forgets a connection that has ended.
     pub(super) fn forget(&self, conn: &Arc<Conn>) {
         self.conns.lock().retain(|other| !Arc::ptr_eq(other, conn));
         self.left.notify_all();
@@ -197,7 +197,7 @@ impl Register {
         }
     }
 
-    /// An id that no session has; of 32 bits, as there are clients that keep no more.
+    /// Returns an id that no session has; of 32 bits, as there are clients that keep no more.
     pub(super) fn new_session_id(&self) -> u64 {
         let sessions = self.sessions.lock();
         loop {
@@ -217,7 +217,7 @@ impl Register {
         self.sessions.lock().remove(&id);
     }
 
-    /// A session by its id, and the connection that it is on.
+    /// Returns a session by its id, and the connection that it is on.
     pub(super) fn find_logon(&self, id: u64) -> Option<(Arc<Conn>, Arc<Member>)> {
         let sessions = self.sessions.lock();
         let (conn, member) = sessions.get(&id)?;

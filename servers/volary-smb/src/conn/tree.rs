@@ -83,7 +83,7 @@ fn join(conn: &Conn, member: &Member, id: u32, name: &str) -> Result<(Joined, Ve
     Ok((Joined::Disk(Arc::new(tree)), reply(1, flags, access)))
 }
 
-/// The share's name in a request: what follows the last `\` of its path.
+/// Returns the share's name in a request: what follows the last `\` of its path.
 fn share_name(message: &[u8]) -> Option<String> {
     let mut c = Cursor::new(message.get(HEADER_LEN..)?);
     if c.u16().ok()? != 9 {

@@ -11,12 +11,12 @@ use zeroize::Zeroize;
 pub struct NtHash([u8; 16]);
 
 impl NtHash {
-    /// The hash of a password (MS-NLMP 3.3.1, NTOWFv1).
+    /// Returns the hash of a password (MS-NLMP 3.3.1, NTOWFv1).
     pub fn of(password: &str) -> Self {
         Self(Md4::digest(utf16(password)).into())
     }
 
-    /// A hash as it is kept in a file.
+    /// Returns a hash as it is kept in a file.
     pub const fn from_bytes(bytes: [u8; 16]) -> Self {
         Self(bytes)
     }

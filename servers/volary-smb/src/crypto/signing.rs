@@ -20,7 +20,7 @@ pub(crate) enum Algorithm {
 impl Algorithm {
     const ALL: [Self; 3] = [Self::HmacSha256, Self::AesCmac, Self::AesGmac];
 
-    /// What a dialect signs with, if nothing else is agreed on.
+    /// Returns what a dialect signs with, if nothing else is agreed on.
     pub(crate) fn of(dialect: Dialect) -> Self {
         if dialect < Dialect::Smb300 {
             Self::HmacSha256
@@ -85,7 +85,7 @@ impl Signer {
         }
     }
 
-    /// What is to stand in a message in which there are zeros for it.
+    /// Returns what is to stand in a message in which there are zeros for it.
     fn signature(&self, message: &[u8], id: u64, role: Role) -> [u8; 16] {
         match &self.0 {
             Keyed::HmacSha256(mac) => Signing::HmacSha256(mac.clone()).finish_with(message),
@@ -114,12 +114,12 @@ impl Signer {
         Some(signing)
     }
 
-    /// Whether a message, from its header on, bears the right signature.
+    /// Returns whether a message, from its header on, bears the right signature.
     pub(crate) fn verify(&self, message: &[u8], id: u64, role: Role) -> bool {
         self.verify_in_place(&mut message.to_vec(), id, role)
     }
 
-    /// The same without a copy: the message is as it was, afterwards.
+    /// Returns the same without a copy: the message is as it was, afterwards.
     pub(crate) fn verify_in_place(&self, message: &mut [u8], id: u64, role: Role) -> bool {
         let Some(borne) = take_signature(message) else {
             return false;
@@ -166,7 +166,7 @@ impl Signing {
         }
     }
 
-    /// Whether, with the rest of it, it is the signature that the message, from its
+    /// Returns whether, with the rest of it, it is the signature that the message, from its
     /// header on, bears.
     pub(crate) fn signs(self, message: &[u8], rest: &[u8]) -> bool {
         let borne = message.get(SIGNATURE_AT..HEADER_LEN).unwrap_or_default();

@@ -46,7 +46,7 @@ const UNKNOWN: u32 = !(ALL
     | GENERIC_WRITE
     | GENERIC_READ);
 
-/// The mask with generic rights spelled out (MS-FSA 2.1.4.x); `MAXIMUM_ALLOWED` stays. `None`
+/// Returns the mask with generic rights spelled out (MS-FSA 2.1.4.x); `MAXIMUM_ALLOWED` stays. `None`
 /// for one with bits that mean nothing.
 pub(crate) fn spelled(mask: u32) -> Option<u32> {
     if mask & UNKNOWN != 0 {
@@ -66,7 +66,7 @@ pub(crate) fn spelled(mask: u32) -> Option<u32> {
     Some(out)
 }
 
-/// What the bits of a mode give: read 4, write 2, execute 1.
+/// Returns what the bits of a mode give: read 4, write 2, execute 1.
 pub(crate) fn of_mode_bits(bits: u32) -> u32 {
     let mut mask = 0;
     if bits & 4 != 0 {
@@ -81,7 +81,7 @@ pub(crate) fn of_mode_bits(bits: u32) -> u32 {
     mask
 }
 
-/// The node's attributes as they are for this caller: where an access list says what the caller
+/// Returns the node's attributes as they are for this caller: where an access list says what the caller
 /// may, the mode's bits for the class that it is in say the same.
 ///
 /// # Errors
@@ -105,7 +105,7 @@ pub(crate) fn as_found(session: &Session, attr: &Attr) -> Result<Attr> {
     Ok(attr)
 }
 
-/// The most that the caller can have of a node in `parent` (`None` for the root of a share, which
+/// Returns the most that the caller can have of a node in `parent` (`None` for the root of a share, which
 /// goes all the same to no one).
 /// Everybody may look at attributes and the security descriptor, as `stat` shows them to all; the
 /// owner may change those; a file that may be read may be executed, since the client does that by
@@ -137,7 +137,7 @@ pub(crate) const NOT_BY_MODE: u32 = READ_ATTRIBUTES
     | DELETE
     | SYNCHRONIZE;
 
-/// What the bits of the mode give the caller; who may read may execute.
+/// Returns what the bits of the mode give the caller; who may read may execute.
 pub(crate) fn of_mode(attr: &Attr, cred: &Cred) -> u32 {
     let mask = of_mode_bits(mode_bits(attr, cred));
     let executes = if mask & READ_DATA != 0 { EXECUTE } else { 0 };

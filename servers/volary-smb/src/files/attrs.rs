@@ -21,7 +21,7 @@ const KEPT: u32 = OF_DRIVER | attribute::TEMPORARY | attribute::OFFLINE | attrib
 const ANY_WRITE: u32 = 0o222;
 const OWNER_WRITE: u32 = 0o200;
 
-/// What the information levels tell of a node; the size of its extended attributes is left out.
+/// Returns what the information levels tell of a node; the size of its extended attributes is left out.
 pub(crate) fn facts(common: &Common, attr: &Attr) -> FileFacts {
     let is_file = attr.kind == FileKind::File;
     let is_link = attr.kind == FileKind::Symlink;
@@ -69,7 +69,7 @@ pub(crate) fn dos(common: &Common, attr: &Attr) -> u32 {
     by_default(attr.kind) | if read_only { attribute::READONLY } else { 0 }
 }
 
-/// Bytes of the list of the node's extended attributes.
+/// Returns bytes of the list of the node's extended attributes.
 pub(crate) fn ea_size(common: &Common, attr: &Attr) -> u32 {
     if keeps_xattr(common.caps(), attr.kind) {
         kept(common, attr).ea_size
@@ -78,13 +78,13 @@ pub(crate) fn ea_size(common: &Common, attr: &Attr) -> u32 {
     }
 }
 
-/// What extended attributes say of the node, which has some or may have.
+/// Returns what extended attributes say of the node, which has some or may have.
 fn kept(common: &Common, attr: &Attr) -> Kept {
     if let Some(kept) = common.known.kept(attr.node) {
         return kept;
     }
     let as_of = common.known.as_of();
-    let root = common.all_seeing();
+    let root = common.root_session();
     let Ok(names) = root.listxattr(attr.node) else {
         return Kept::NOTHING;
     };

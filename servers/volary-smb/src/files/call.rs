@@ -38,7 +38,7 @@ pub(crate) struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
-    /// The part of the message that a request points to, `offset` bytes from
+    /// Returns the part of the message that a request points to, `offset` bytes from
     /// its header.
     ///
     /// # Errors
@@ -47,7 +47,7 @@ impl<'a> Call<'a> {
         Ok(part(self.message, offset, len)?)
     }
 
-    /// The file that a request names.
+    /// Returns the file that a request names.
     ///
     /// # Errors
     /// `FILE_CLOSED`; in a related request, what the one before failed with; `FILE_NOT_AVAILABLE` for a
@@ -66,7 +66,7 @@ impl<'a> Call<'a> {
         Ok(file)
     }
 
-    /// The tree's session for a request that may have to wait: the client is told so when it does, and
+    /// Returns the tree's session for a request that may have to wait: the client is told so when it does, and
     /// can cancel it.
     pub(crate) fn waiting(&self) -> Session {
         let wait = Arc::clone(self.wait);
@@ -75,7 +75,7 @@ impl<'a> Call<'a> {
         session.with_wait_hook(Arc::new(move || wait.pend()))
     }
 
-    /// Whether the client still waits for what a long loop is after: to be asked in each turn.
+    /// Fails if the client no longer waits for the result. Long loops call it in each turn.
     ///
     /// # Errors
     /// `CANCELLED` if it has cancelled the request or is gone.
@@ -86,8 +86,8 @@ impl<'a> Call<'a> {
         Ok(())
     }
 
-    /// The same for a loop that has looked at so many entries of directories: once they are many, it
-    /// lets the connection go on beside it.
+    /// Calls [`check_wanted`](Self::check_wanted), for a loop that has looked at so many entries of directories. Once they
+    /// are many, it lets the connection's other requests run beside it.
     ///
     /// # Errors
     /// `CANCELLED`.
@@ -98,8 +98,8 @@ impl<'a> Call<'a> {
         self.check_wanted()
     }
 
-    /// `len` bytes for a reply, of unspecified content: the caller overwrites them or
-    /// cuts them off. Given back when the reply is sent.
+    /// Returns `len` bytes for a reply, of unspecified content: the caller overwrites them or
+    /// cuts them off. They are given back when the reply is sent.
     pub(crate) fn buffer(&self, len: usize) -> Vec<u8> {
         self.link.buffers().take(len)
     }

@@ -16,7 +16,7 @@ const CHUNKS_MAX: u32 = 256;
 const CHUNK_MAX: u32 = 1 << 20;
 const TOTAL_MAX: u32 = 16 << 20;
 
-/// What names a source: its file id and its tree, good for as long as it is open.
+/// Returns what names a source: its file id and its tree, good for as long as it is open.
 pub(super) fn resume_key(call: &Call<'_>, file: &File) -> Vec<u8> {
     let mut out = Out::with_capacity(32);
     out.u64(file.id.persistent).u64(file.id.volatile);
@@ -97,7 +97,7 @@ fn copy_one(
     Ok(())
 }
 
-/// The file that a resume key names: one of the same user's session.
+/// Returns the file that a resume key names: one of the same user's session.
 fn source(call: &Call<'_>, input: &[u8]) -> Result<(Session, Arc<File>), Failure> {
     let field = |at: usize| u64_at(input, at).ok_or(Status::INVALID_PARAMETER);
     let id = FileId {
@@ -111,7 +111,7 @@ fn source(call: &Call<'_>, input: &[u8]) -> Result<(Session, Arc<File>), Failure
     found.ok_or_else(|| Status::OBJECT_NAME_NOT_FOUND.into())
 }
 
-/// The pieces; `None` if they are more than may be.
+/// Returns the pieces; `None` if they are more than may be.
 fn chunks(input: &[u8]) -> Result<Option<Vec<Chunk>>, Failure> {
     let count = u32_at(input, 24).ok_or(Status::INVALID_PARAMETER)?;
     if count > CHUNKS_MAX {

@@ -212,7 +212,7 @@ fn finds(pattern: &Pattern, seen: &[u8], name: &[u8]) -> bool {
     pattern.finds(&text) || (pattern.is_plain() && pattern.finds(&short::name(name)))
 }
 
-/// The 8.3 name, for a name that is none.
+/// Returns the 8.3 name, for a name that is none.
 fn short_of(name: &[u8]) -> Vec<u8> {
     let short = short::name(name);
     if short.as_bytes().eq_ignore_ascii_case(name) {

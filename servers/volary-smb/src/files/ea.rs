@@ -16,12 +16,12 @@ const RESERVED: &[u8] = b"user.volary.";
 /// Most that a list is told of, in bytes (MS-FSCC 2.4.15).
 const LIST_MAX: usize = 64 << 10;
 
-/// Whether the server keeps the attribute for itself.
+/// Returns whether the server keeps the attribute for itself.
 fn is_ours(name: &[u8]) -> bool {
     name == DOS_XATTR || name.to_ascii_lowercase().starts_with(RESERVED)
 }
 
-/// The names, without the prefix.
+/// Returns the names, without the prefix.
 fn names(session: &Session, node: NodeId) -> Vec<Vec<u8>> {
     if !session.caps().has(Caps::XATTRS) {
         return Vec::new();
@@ -32,7 +32,7 @@ fn names(session: &Session, node: NodeId) -> Vec<Vec<u8>> {
     all.into_iter().filter(theirs).filter_map(bare).collect()
 }
 
-/// The name under which the attribute is kept.
+/// Returns the name under which the attribute is kept.
 fn kept(session: &Session, node: NodeId, name: &[u8]) -> Vec<u8> {
     let found = names(session, node)
         .into_iter()
@@ -69,7 +69,7 @@ pub(crate) fn set(session: &Session, node: NodeId, eas: &[Ea<'_>]) -> Result<(),
     Ok(())
 }
 
-/// Bytes of the list of all.
+/// Returns bytes of the list of all.
 pub(crate) fn size(session: &Session, node: NodeId) -> u32 {
     let list = list(session, node, None);
     u32::try_from(list.len()).unwrap_or(u32::MAX)

@@ -11,7 +11,7 @@ pub(super) struct Asked<'a> {
     pub(super) max: usize,
 }
 
-/// The response.
+/// Returns the response.
 pub(super) fn reply(code: u32, id: FileId, output: &[u8]) -> Vec<u8> {
     const OUTPUT_AT: u32 = 64 + 48;
     let mut out = Out::with_capacity(output.len().saturating_add(48));

@@ -104,7 +104,7 @@ fn answer(call: &Call<'_>, file: &File, asked: &Asked<'_>) -> Result<Vec<u8>, Fa
     }
 }
 
-/// The node's number stands for an object id: 16 bytes, and 48 that say where it came from.
+/// Returns the node's number stands for an object id: 16 bytes, and 48 that say where it came from.
 fn object_id(call: &Call<'_>, file: &File) -> Result<Vec<u8>, Failure> {
     let attr = call.tree.session.getattr_open(file.open)?;
     let mut out = Out::with_capacity(64);
@@ -132,7 +132,7 @@ fn set_sparse(call: &Call<'_>, file: &File, input: &[u8]) -> Result<Vec<u8>, Fai
     Ok(Vec::new())
 }
 
-/// Where there is content: as the volume tells it, or all of the file.
+/// Returns where there is content: as the volume tells it, or all of the file.
 fn allocated_ranges(call: &Call<'_>, file: &File, asked: &Asked<'_>) -> Result<Vec<u8>, Failure> {
     file.need_file().map_err(|_| Status::INVALID_PARAMETER)?;
     file.need_any(access::READ_DATA)?;
@@ -165,7 +165,7 @@ fn cut(asked: &Asked<'_>, file: &File, out: Out) -> Failure {
     )
 }
 
-/// The ranges within `offset` and `end` that are not holes.
+/// Returns the ranges within `offset` and `end` that are not holes.
 fn content(
     call: &Call<'_>,
     session: &Session,
@@ -199,7 +199,7 @@ fn content(
     Ok(ranges)
 }
 
-/// Where the volume cannot tell, blocks of a sparse file that read as zeros are holes to whoever
+/// Returns where the volume cannot tell, blocks of a sparse file that read as zeros are holes to whoever
 /// asks.
 fn scanned(
     session: &Session,

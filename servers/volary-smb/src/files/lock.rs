@@ -77,7 +77,7 @@ impl Sequence {
         (counts && index < SEQUENCES).then_some(Self { index, number })
     }
 
-    /// Whether it has been carried out; otherwise nothing is known of its index any more.
+    /// Returns whether it has been carried out; otherwise nothing is known of its index any more.
     fn is_done(self, file: &File) -> bool {
         let mut all = file.sequences.lock();
         let Some(last) = all.as_deref_mut().and_then(|all| all.get_mut(self.index)) else {
@@ -163,7 +163,7 @@ fn lock_all(
     Ok(())
 }
 
-/// What a lock's flags mean, and whether it is waited for: only if it is alone.
+/// Returns what a lock's flags mean, and whether it is waited for: only if it is alone.
 fn kind(flags: u32, alone: bool) -> Result<(LockKind, bool), Failure> {
     match (flags & !AT_ONCE, flags & AT_ONCE != 0) {
         (SHARED, at_once) if at_once || alone => Ok((LockKind::Shared, !at_once)),

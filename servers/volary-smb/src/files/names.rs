@@ -45,7 +45,7 @@ pub(crate) fn to_wtf8(utf16: &[u8]) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// The three bytes of a lone surrogate.
+/// Returns the three bytes of a lone surrogate.
 fn surrogate_bytes(unit: u16) -> [u8; 3] {
     let low = |value: u16| u8::try_from(value & 0x3f).unwrap_or(0) | 0x80;
     [0xed, low(unit >> 6), low(unit)]
@@ -82,7 +82,7 @@ pub(crate) fn to_utf16(wtf8: &[u8]) -> Vec<u8> {
     out
 }
 
-/// A name as the client sees it: what Windows does not have in names is replaced.
+/// Returns a name as the client sees it: what Windows does not have in names is replaced.
 pub(crate) fn shown(name: &[u8]) -> Vec<u8> {
     let ends_ill = matches!(name.last(), Some(b'.' | b' '));
     let plain = |b: &u8| !(*b < 0x20 || PRIVATE.iter().any(|(c, _)| *c == char::from(*b)));
@@ -114,7 +114,7 @@ fn private(c: char, last: bool) -> Option<char> {
     found.map(|(_, private)| *private)
 }
 
-/// The name that a component sent by a client means on the volume.
+/// Returns the name that a component sent by a client means on the volume.
 fn meant(component: &str) -> String {
     let back = |c: char| match c {
         PRIVATE_SPACE => ' ',
@@ -173,7 +173,7 @@ impl Path {
         })
     }
 
-    /// The path with `\` before each component, as the client sees it.
+    /// Returns the path with `\` before each component, as the client sees it.
     pub(crate) fn show(components: &[Vec<u8>]) -> Vec<u8> {
         let mut out = Vec::new();
         for component in components {
@@ -256,7 +256,7 @@ fn is_dots(name: &[u8]) -> bool {
     name == b"." || name == b".."
 }
 
-/// Whether a Windows client would open a device by this name: `CON`, `nul.txt`, `COM1`.
+/// Returns whether a Windows client would open a device by this name: `CON`, `nul.txt`, `COM1`.
 fn is_device(name: &[u8]) -> bool {
     let base = name.split(|b| *b == b'.').next().unwrap_or(name);
     let base = base.trim_ascii_end();

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 const WATCH_TREE: u16 = 1;
 
-/// CHANGE_NOTIFY.
+/// Answers CHANGE_NOTIFY.
 pub(crate) fn change_notify(call: &mut Call<'_>) -> Answer {
     let mut c = Cursor::new(call.body);
     if c.u16()? != 32 {

@@ -12,13 +12,13 @@ use std::sync::Arc;
 use volary_core::Kind;
 use volary_session::{LeaseBits, LeaseKey};
 
-/// The bits of a lease that a client asks for: what makes no sense is nothing.
+/// Returns the bits of a lease that a client asks for: what makes no sense is nothing.
 pub(crate) fn bits_of_state(state: u32) -> LeaseBits {
     let bits = u8::try_from(state & 7).unwrap_or(0);
     LeaseBits(if bits & READ != 0 { bits } else { 0 })
 }
 
-/// The key under which the session keeps an oplock.
+/// Returns the key under which the session keeps an oplock.
 pub(crate) fn oplock_key(link: &Link, id: FileId) -> LeaseKey {
     let mut key = [0; 16];
     let (first, second) = key.split_at_mut(8);
@@ -30,13 +30,13 @@ pub(crate) fn oplock_key(link: &Link, id: FileId) -> LeaseKey {
     }
 }
 
-/// The key under which the session keeps a lease of this caller's.
+/// Returns the key under which the session keeps a lease of this caller's.
 pub(crate) fn lease_key(call: &Call<'_>, key: [u8; 16]) -> LeaseKey {
     let shared = &call.link.shared;
     shared.lease_key(&call.logon.user, call.link.client_guid(), key)
 }
 
-/// How this call's client is told of breaks, to whom the open is called `id`.
+/// Returns how this call's client is told of breaks, to whom the open is called `id`.
 pub(crate) fn way_of(call: &Call<'_>, id: FileId) -> Way {
     Way {
         link: Arc::downgrade(call.link),
@@ -46,12 +46,12 @@ pub(crate) fn way_of(call: &Call<'_>, id: FileId) -> Way {
     }
 }
 
-/// Who tells the client of breaks of an oplock.
+/// Returns who tells the client of breaks of an oplock.
 pub(crate) fn oplock_breaker(call: &Call<'_>, id: FileId) -> Arc<Breaker> {
     Breaker::of_oplock(way_of(call, id), Arc::downgrade(&call.tree.common) as _)
 }
 
-/// Who tells the client of breaks of a lease. It is of the version, and its epochs begin, as its
+/// Returns who tells the client of breaks of a lease. It is of the version, and its epochs begin, as its
 /// first open says: of the second with a `base`, from which the session's are counted.
 pub(crate) fn lease_breaker(call: &Call<'_>, base: Option<u16>) -> Arc<Breaker> {
     let way = way_of(call, FileId::default());

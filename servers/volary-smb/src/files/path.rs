@@ -72,12 +72,12 @@ impl Walked {
         Ok(())
     }
 
-    /// The last component.
+    /// Returns the last component.
     pub(crate) fn name(&self) -> &[u8] {
         self.path.last().map_or(&[], Vec::as_slice)
     }
 
-    /// The directory and the name in it.
+    /// Returns the directory and the name in it.
     pub(crate) fn at(&self) -> Option<(NodeId, &[u8])> {
         Some((self.dir?, self.name()))
     }
@@ -145,7 +145,7 @@ fn enterable(
     }
 }
 
-/// The entry of that name, in whatever case it is, and its name.
+/// Returns the entry of that name, in whatever case it is, and its name.
 ///
 /// # Errors
 /// As [`Session::lookup`], but for `NotFound`; the search's.
@@ -243,7 +243,7 @@ fn scan_open(
     Ok(found)
 }
 
-/// The answer for a path that leads through, or to, a symlink (MS-SMB2 2.2.2.2.1): the client
+/// Returns the answer for a path that leads through, or to, a symlink (MS-SMB2 2.2.2.2.1): the client
 /// goes on by itself. `before` is the path of the symlink, `rest` what comes after it.
 pub(crate) fn stopped(
     session: &Session,
@@ -278,7 +278,7 @@ pub(crate) fn stopped(
     Failure::with_data(Status::STOPPED_ON_SYMLINK, contexts, &out.done())
 }
 
-/// Whether a symlink's target is relative, and its UTF-16 with `\` between components.
+/// Returns whether a symlink's target is relative, and its UTF-16 with `\` between components.
 pub(crate) fn shown_target(target: &[u8]) -> (bool, Vec<u8>) {
     let relative = !target.starts_with(b"/");
     let parts: Vec<Vec<u8>> = target.split(|b| *b == b'/').map(shown_part).collect();

@@ -67,7 +67,7 @@ pub(crate) fn query_info(call: &mut Call<'_>) -> Answer {
     }
 }
 
-/// The reply, cut to what there is room for. `fixed` bytes must have room.
+/// Returns the reply, cut to what there is room for. `fixed` bytes must have room.
 ///
 /// # Errors
 /// `INFO_LENGTH_MISMATCH`; `BUFFER_OVERFLOW` with the data that fits.
@@ -186,7 +186,7 @@ fn open_facts(call: &Call<'_>, file: &File, attr: &Attr, class: u8) -> OpenFacts
     }
 }
 
-/// The path from the share's root, with the name that the entry has now.
+/// Returns the path from the share's root, with the name that the entry has now.
 fn shown_path(call: &Call<'_>, file: &File) -> Vec<u8> {
     let mut path = file.path.lock().components();
     if let (Some((_, name)), Some(last)) = (call.tree.session.place(file.open), path.last_mut()) {
@@ -216,7 +216,7 @@ fn full_ea(call: &Call<'_>, file: &File, asked: &Asked<'_>) -> Answer {
     Ok(reply(&list))
 }
 
-/// A number for the volume, from the share's name.
+/// Returns a number for the volume, from the share's name.
 fn serial(call: &Call<'_>) -> u32 {
     let step = |sum: u32, byte: &u8| (sum ^ u32::from(*byte)).wrapping_mul(0x0100_0193);
     call.tree
@@ -334,7 +334,7 @@ fn of_security(call: &Call<'_>, file: &File, asked: &Asked<'_>) -> Answer {
         file.need_any(access::SYSTEM_SECURITY)?;
     }
     let attr = call.tree.session.getattr_open(file.open)?;
-    let bytes = security::of_node(&call.tree.common.all_seeing(), &attr, wanted).emit();
+    let bytes = security::of_node(&call.tree.common.root_session(), &attr, wanted).emit();
     if bytes.len() > asked.max {
         return Err(too_small(call, bytes.len()));
     }

@@ -72,7 +72,7 @@ pub(super) fn rename(setting: &Setting<'_, '_>, extended: bool) -> Result<(), Fa
     if file.is_dir() && session.free_below(file.node)? {
         return Err(Status::ACCESS_DENIED.into());
     }
-    let root = setting.call.tree.common.all_seeing();
+    let root = setting.call.tree.common.root_session();
     let dir = root.getattr(target.dir)?;
     stored::check_add(&root, &dir, session.cred(), file.is_dir())?;
     let flags = replaces(setting, &target)?;
@@ -103,7 +103,7 @@ pub(super) fn rename(setting: &Setting<'_, '_>, extended: bool) -> Result<(), Fa
     Ok(())
 }
 
-/// Whether what the new name leads to may be, and is to be, replaced. What is renamed is its own
+/// Returns whether what the new name leads to may be, and is to be, replaced. What is renamed is its own
 /// replacement, in perhaps another case.
 fn replaces(setting: &Setting<'_, '_>, target: &Target) -> Result<RenameFlags, Failure> {
     let Some(there) = target.walked.entry else {
@@ -124,7 +124,7 @@ fn replaces(setting: &Setting<'_, '_>, target: &Target) -> Result<RenameFlags, F
     Ok(RenameFlags::REPLACE)
 }
 
-/// Whether the caller may delete what a new name is to replace: has the right to, as its owner,
+/// Returns whether the caller may delete what a new name is to replace: has the right to, as its owner,
 /// directory and descriptor give it. What is read-only stays, if that `spares` it.
 fn may_go(setting: &Setting<'_, '_>, target: &Target, there: &Entry, spares: bool) -> bool {
     let dos = attrs::dos(&setting.call.tree.common, &there.attr);
@@ -193,7 +193,7 @@ pub(super) fn link(setting: &Setting<'_, '_>) -> Result<(), Failure> {
 /// `ACCESS_DENIED`.
 fn check_link(setting: &Setting<'_, '_>, target: &Target) -> Result<(), Failure> {
     let tree = setting.call.tree;
-    let (root, cred) = (tree.common.all_seeing(), setting.session.cred());
+    let (root, cred) = (tree.common.root_session(), setting.session.cred());
     let attr = root.getattr(setting.file.node)?;
     if tree.is_read_only() || !stored::allows(&root, &attr, cred, access::WRITE_ATTRIBUTES) {
         return Err(Status::ACCESS_DENIED.into());

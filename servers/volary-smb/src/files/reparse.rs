@@ -73,7 +73,7 @@ pub(super) fn set(call: &Call<'_>, file: &File, input: &[u8]) -> Result<Vec<u8>,
 /// # Errors
 /// `ACCESS_DENIED`.
 fn check_replace(call: &Call<'_>, dir: NodeId, attr: &Attr) -> Result<(), Failure> {
-    let root = call.tree.common.all_seeing();
+    let root = call.tree.common.root_session();
     let dir = root.getattr(dir)?;
     if granted::maximal(call, Some(&dir), attr)? & access::DELETE == 0 {
         return Err(Status::ACCESS_DENIED.into());
@@ -100,7 +100,7 @@ pub(super) fn delete(_call: &Call<'_>, file: &File, input: &[u8]) -> Result<Vec<
     Err(Status::NOT_SUPPORTED.into())
 }
 
-/// What a symlink's data (MS-FSCC 2.1.2.4) leads to, with `/` between components.
+/// Returns what a symlink's data (MS-FSCC 2.1.2.4) leads to, with `/` between components.
 fn target(input: &[u8]) -> Option<Vec<u8>> {
     let data = input.get(8..)?;
     let (offset, len) = (u16_at(data, 0)?, u16_at(data, 2)?);
@@ -119,7 +119,7 @@ fn target(input: &[u8]) -> Option<Vec<u8>> {
     Some(parts?.join(&b'/'))
 }
 
-/// Whether a node can be given reparse data: a file or directory without content.
+/// Returns whether a node can be given reparse data: a file or directory without content.
 fn is_plain(kind: FileKind) -> bool {
     matches!(kind, FileKind::File | FileKind::Dir)
 }

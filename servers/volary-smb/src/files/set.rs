@@ -276,7 +276,7 @@ impl Setting<'_, '_> {
         let common = &self.call.tree.common;
         security::set(
             &self.session,
-            &common.all_seeing(),
+            &common.root_session(),
             &common.protecting,
             attr.node,
             &descriptor,
@@ -287,7 +287,7 @@ impl Setting<'_, '_> {
     }
 }
 
-/// The time that is to be set, if any.
+/// Returns the time that is to be set, if any.
 fn new_time(filetime: u64) -> Option<Time> {
     let leaves = matches!(filetime, 0 | KEEP | CHANGE);
     (!leaves).then(|| time::to_time(filetime))

@@ -1,7 +1,7 @@
 //! 8.3 names for what has a longer one. Nothing keeps them: they are made from the name alone, so
 //! that two names of a directory may, rarely, have the same one; then it leads to either.
 
-/// The 8.3 name in upper case: the name itself if it is one, else up to five characters, `~`, two
+/// Returns the 8.3 name in upper case: the name itself if it is one, else up to five characters, `~`, two
 /// of a hash, and the extension.
 pub(crate) fn name(long: &[u8]) -> String {
     if let Ok(text) = std::str::from_utf8(long)
@@ -25,7 +25,7 @@ pub(crate) fn name(long: &[u8]) -> String {
     out.to_ascii_uppercase()
 }
 
-/// Whether a name that was not found might be an 8.3 name made here.
+/// Returns whether a name that was not found might be an 8.3 name made here.
 pub(crate) fn could_be(name: &[u8]) -> bool {
     name.len() <= 12 && name.contains(&b'~')
 }

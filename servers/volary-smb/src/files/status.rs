@@ -4,7 +4,7 @@ use crate::answer::Failure;
 use crate::wire::Status;
 use volary_core::{Error, Kind};
 
-/// The code for a kind of error.
+/// Returns the code for a kind of error.
 pub(crate) fn status(kind: Kind) -> Status {
     match kind {
         Kind::NotFound => Status::OBJECT_NAME_NOT_FOUND,

@@ -15,7 +15,7 @@ pub(crate) struct Pattern {
 }
 
 impl Pattern {
-    /// A pattern; `""` and `*.*` find all.
+    /// Returns a pattern; `""` and `*.*` find all.
     pub(crate) fn new(pattern: &str) -> Self {
         let pattern = match pattern {
             "" | "*.*" => "*",
@@ -26,17 +26,17 @@ impl Pattern {
         Self { chars, wild }
     }
 
-    /// Whether it finds one name only.
+    /// Returns whether it finds one name only.
     pub(crate) fn is_plain(&self) -> bool {
         !self.wild
     }
 
-    /// Whether it finds every name.
+    /// Returns whether it finds every name.
     pub(crate) fn is_all(&self) -> bool {
         self.chars == ['*']
     }
 
-    /// Whether it finds this name. Takes at most (length of the pattern) × (length of the name)
+    /// Returns whether it finds this name. Takes at most (length of the pattern) × (length of the name)
     /// steps: all places in the pattern that can be reached are followed at once.
     pub(crate) fn finds(&self, name: &str) -> bool {
         if self.is_all() {
@@ -83,7 +83,7 @@ impl Pattern {
     }
 }
 
-/// Whether, on the name's character `c`, the pattern's place is kept, and
+/// Returns whether, on the name's character `c`, the pattern's place is kept, and
 /// whether it is left behind.
 fn step(pattern: char, c: char, is_last_dot: bool) -> (bool, bool) {
     match pattern {
@@ -102,7 +102,7 @@ fn mark(places: &mut [bool], at: usize, on: bool) {
     }
 }
 
-/// Whether the character is a wildcard.
+/// Returns whether the character is a wildcard.
 pub(crate) fn is_wild(c: char) -> bool {
     matches!(c, '*' | '?' | '<' | '>' | '"')
 }

@@ -89,7 +89,7 @@ struct Request<'a> {
 }
 
 impl Request<'_> {
-    /// A place in the body, whose `StructureSize` has to be `size`.
+    /// Returns a place in the body, whose `StructureSize` has to be `size`.
     fn at(&self, size: u16, at: usize) -> Result<Cursor<'_>, Short> {
         if Cursor::new(self.body).u16()? != size {
             return Err(Short);
@@ -97,7 +97,7 @@ impl Request<'_> {
         self.body.get(at..).map(Cursor::new).ok_or(Short)
     }
 
-    /// The pipe's id, which stands at `at`.
+    /// Returns the pipe's id, which stands at `at`.
     fn id(&self, size: u16, at: usize, related: &mut Related) -> Result<FileId, Failure> {
         let mut c = self.at(size, at)?;
         let named = FileId {

@@ -16,14 +16,14 @@ impl<'a> Args<'a> {
         }
     }
 
-    /// A number, at its natural place.
+    /// Returns a number, at its natural place.
     pub(super) fn u32(&mut self) -> Result<u32, Short> {
         let read = self.all.len() - self.rest.rest().len();
         self.rest.skip(read.next_multiple_of(4) - read)?;
         self.rest.u32()
     }
 
-    /// A string, without its NUL.
+    /// Returns a string, without its NUL.
     pub(super) fn string(&mut self) -> Result<String, Short> {
         let (_max, offset, len) = (self.u32()?, self.u32()?, self.u32()?);
         if offset != 0 {
@@ -40,7 +40,7 @@ impl<'a> Args<'a> {
         Ok(text.trim_end_matches('\0').to_owned())
     }
 
-    /// What a pointer leads to, unless it is null, right behind it.
+    /// Returns what a pointer leads to, unless it is null, right behind it.
     pub(super) fn pointed<T>(
         &mut self,
         read: impl FnOnce(&mut Self) -> Result<T, Short>,

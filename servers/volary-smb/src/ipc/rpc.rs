@@ -110,7 +110,7 @@ impl Pipe {
         Ok(())
     }
 
-    /// The next fragment of an answer, or its first `len` bytes; and whether it
+    /// Returns the next fragment of an answer, or its first `len` bytes; and whether it
     /// is whole.
     ///
     /// # Errors

@@ -64,7 +64,7 @@ pub(super) fn call(caller: Caller<'_>, operation: u16, args: &[u8]) -> Result<Ve
     }
 }
 
-/// The shares that the caller may use.
+/// Returns the shares that the caller may use.
 fn listed(caller: Caller<'_>) -> Vec<Listed<'_>> {
     let shares = caller.config.shares.iter();
     let theirs = shares.filter(move |share| share.is_for(caller.user, caller.peer));

@@ -15,7 +15,7 @@ impl Body {
     /// How many bytes of a message are left for the header.
     pub(crate) const ROOM: usize = HEADER_LEN;
 
-    /// What follows the first [`ROOM`](Self::ROOM) bytes.
+    /// Returns what follows the first [`ROOM`](Self::ROOM) bytes.
     pub(crate) fn of_message(mut message: Vec<u8>) -> Self {
         let len = message.len().max(Self::ROOM);
         message.resize(len, 0);
@@ -32,7 +32,7 @@ impl Body {
         self.message.resize(padded, 0);
     }
 
-    /// The whole message, with its header.
+    /// Returns the whole message, with its header.
     pub(crate) fn with_header(&mut self, header: &[u8; HEADER_LEN]) -> &mut [u8] {
         for (to, from) in self.message.iter_mut().zip(header) {
             *to = *from;
@@ -40,7 +40,7 @@ impl Body {
         &mut self.message
     }
 
-    /// The whole message, of which the header was put there.
+    /// Returns the whole message, of which the header was put there.
     pub(crate) fn message(&self) -> &[u8] {
         &self.message
     }

@@ -39,12 +39,12 @@ impl Disposition {
         })
     }
 
-    /// Whether what is there loses its content.
+    /// Returns whether what is there loses its content.
     pub(crate) fn truncates(self) -> bool {
         matches!(self, Self::Supersede | Self::Overwrite | Self::OverwriteIf)
     }
 
-    /// Whether what is not there is made.
+    /// Returns whether what is not there is made.
     pub(crate) fn makes(self) -> bool {
         !matches!(self, Self::Open | Self::Overwrite)
     }

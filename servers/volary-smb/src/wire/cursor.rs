@@ -13,7 +13,7 @@ impl<'a> Cursor<'a> {
         Self(bytes)
     }
 
-    /// What has not been read yet.
+    /// Returns what has not been read yet.
     pub(crate) fn rest(&self) -> &'a [u8] {
         self.0
     }

@@ -25,7 +25,7 @@ impl Dialect {
         Self::Smb311,
     ];
 
-    /// The number that stands for it on the wire.
+    /// Returns the number that stands for it on the wire.
     pub const fn code(self) -> u16 {
         match self {
             Self::Smb202 => 0x0202,

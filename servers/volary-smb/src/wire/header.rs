@@ -134,7 +134,7 @@ impl Header {
         Ok(header)
     }
 
-    /// The header's bytes, with a signature of zeros.
+    /// Returns the header's bytes, with a signature of zeros.
     pub(crate) fn emit(&self) -> [u8; HEADER_LEN] {
         let mut out = Out::with_capacity(HEADER_LEN);
         out.bytes(&MAGIC).u16(64).u16(self.credit_charge);

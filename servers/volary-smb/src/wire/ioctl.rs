@@ -44,7 +44,7 @@ impl<'a> Request<'a> {
     }
 }
 
-/// A response's body.
+/// Returns a response's body.
 pub(crate) fn response(code: u32, file: FileId, output: &[u8]) -> Vec<u8> {
     const OUTPUT_AT: u32 = HEADER_LEN as u32 + 48;
     let mut out = Out::with_capacity(48 + output.len());

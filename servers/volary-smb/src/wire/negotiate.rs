@@ -113,7 +113,7 @@ impl Contexts {
         Ok(all)
     }
 
-    /// A kind that is given twice makes no sense; other kinds are left alone.
+    /// Returns a kind that is given twice makes no sense; other kinds are left alone.
     fn add(&mut self, kind: u16, data: &[u8]) -> Result<(), Short> {
         let mut c = Cursor::new(data);
         match kind {
@@ -209,7 +209,7 @@ impl Chosen {
     }
 }
 
-/// The dialects that an SMB1 NEGOTIATE names (MS-CIFS 2.2.4.52.1).
+/// Returns the dialects that an SMB1 NEGOTIATE names (MS-CIFS 2.2.4.52.1).
 ///
 /// # Errors
 /// [`Short`] for any other SMB1 message.

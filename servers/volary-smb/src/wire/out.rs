@@ -58,7 +58,7 @@ impl Out {
         self.0[at..at + 4].copy_from_slice(&value.to_le_bytes());
     }
 
-    /// What was written.
+    /// Returns what was written.
     pub(crate) fn done(self) -> Vec<u8> {
         self.0
     }
@@ -69,7 +69,7 @@ pub(crate) fn utf16(text: &str) -> Vec<u8> {
     text.encode_utf16().flat_map(u16::to_le_bytes).collect()
 }
 
-/// A length as the wire has it.
+/// Returns a length as the wire has it.
 ///
 /// # Panics
 /// If it has more than 32 bits: replies are bounded far below.

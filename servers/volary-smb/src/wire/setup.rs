@@ -37,7 +37,7 @@ impl<'a> Request<'a> {
     }
 }
 
-/// A response's body.
+/// Returns a response's body.
 pub(crate) fn response(session_flags: u16, token: &[u8]) -> Vec<u8> {
     let mut out = Out::with_capacity(8 + token.len());
     out.u16(9).u16(session_flags);

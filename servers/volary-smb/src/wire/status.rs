@@ -108,7 +108,7 @@ statuses! {
 }
 
 impl Status {
-    /// Whether it is an error: severity 3.
+    /// Returns whether it is an error: severity 3.
     pub(crate) fn is_error(self) -> bool {
         self.0 >> 30 == 3
     }

@@ -14,7 +14,7 @@ use volary_smb::User;
 use volary_testkit::smb::{Client, Remote, shown, through};
 use volary_testkit::{Fresh, Suite};
 
-/// A share of it, served for one case.
+/// Returns a share of it, served for one case.
 fn served(fs: Fs) -> Fresh {
     let mut config = config();
     config.users = vec![User::with_password("tester", "pass", Cred::root())];

@@ -14,7 +14,7 @@ fn connect(served: &Served) -> TcpStream {
     stream
 }
 
-/// Whether the server ends the connection, with no more than `len` bytes before.
+/// Returns whether the server ends the connection, with no more than `len` bytes before.
 fn is_ended(mut stream: &TcpStream, len: usize) -> bool {
     let mut bytes = vec![0; len + 1];
     let mut read = 0;
@@ -34,7 +34,7 @@ fn times() -> impl Iterator<Item = Duration> {
     (0..8).map(|n| Duration::from_millis(400 << n))
 }
 
-/// A server that gives clients this time to log on, and for a message.
+/// Returns a server that gives clients this time to log on, and for a message.
 fn giving(time: Duration) -> volary_smb::Config {
     let mut config = config();
     config.limits.logon_time = time;
@@ -73,7 +73,7 @@ fn who_logs_off_has_time_to_log_on_again() {
     assert!(times().any(stays));
 }
 
-/// A message that needs no logon, with its length before it.
+/// Returns a message that needs no logon, with its length before it.
 fn message(command: u8, id: u8, body: &[u8]) -> Vec<u8> {
     let mut header = b"\xFESMB\x40\0".to_vec();
     header.resize(64, 0);
@@ -82,7 +82,7 @@ fn message(command: u8, id: u8, body: &[u8]) -> Vec<u8> {
     [&[0, 0, 0, len], &header[..], body].concat()
 }
 
-/// The message that comes first, for the dialect 2.1.
+/// Returns the message that comes first, for the dialect 2.1.
 fn negotiate() -> Vec<u8> {
     let mut body = vec![36, 0, 1, 0, 1];
     body.resize(36, 0);
@@ -90,7 +90,7 @@ fn negotiate() -> Vec<u8> {
     message(0, 0, &body)
 }
 
-/// Whether an ECHO in three pieces is answered, with so much time before and between them.
+/// Returns whether an ECHO in three pieces is answered, with so much time before and between them.
 fn is_answered(served: &Served, before: Duration, between: Duration) -> bool {
     let echo = message(13, 1, &[4, 0, 0, 0]);
     let mut stream = connect(served);

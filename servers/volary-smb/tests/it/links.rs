@@ -10,7 +10,7 @@ use volary_session::{Volume, VolumeOptions};
 use volary_smb::User;
 use volary_testkit::smb::{Client, Fail, How, Open, access, disposition};
 
-/// The server's share, or `fs` in its place, and a client of it.
+/// Returns the server's share, or `fs` in its place, and a client of it.
 fn served(fs: Option<Fs>) -> (Served, Client) {
     let mut config = config();
     config.users = vec![User::with_password("tester", "pass", Cred::root())];

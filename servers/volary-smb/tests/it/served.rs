@@ -14,7 +14,7 @@ pub(crate) fn now() -> Time {
     SystemTime::now().into()
 }
 
-/// The shares `share`, `crypt` (encrypted) and `fixed` (read-only) for the user
+/// Returns the shares `share`, `crypt` (encrypted) and `fixed` (read-only) for the user
 /// `tester` with the password `pass`.
 pub(crate) fn config() -> Config {
     let mut config = Config::new("VOLARY", now);

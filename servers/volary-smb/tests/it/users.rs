@@ -52,7 +52,7 @@ impl Shared {
         Self { served, volume }
     }
 
-    /// A user's client, which says that it is the one with this number.
+    /// Returns a user's client, which says that it is the one with this number.
     fn client(&self, user: &str, guid: u8) -> Client {
         self.client_of(user, guid, "share")
     }
@@ -96,7 +96,7 @@ fn directory(rights: u32) -> How {
     }
 }
 
-/// A descriptor that denies a user these rights, and gives everybody all others (MS-DTYP 2.4.6).
+/// Returns a descriptor that denies a user these rights, and gives everybody all others (MS-DTYP 2.4.6).
 fn denying(uid: u32, rights: u32) -> Vec<u8> {
     let everyone = [1, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0];
     let user = [

@@ -35,7 +35,7 @@ pub(super) struct Machine {
 impl Machine {
     /// Makes a volume as large as a Trident on a disk, and attaches it.
     pub(super) fn new(disk: &Preset) -> Result<Self> {
-        let below = Arc::new(MemDevice::new(Preset::T300.capacity));
+        let below = Arc::new(MemDevice::new(Preset::T300.capacity()));
         let dev = Arc::new(Spinning::new(below, disk.disk()));
         let how = Make {
             options: Options::parse("page=512,log=642k"),
@@ -86,7 +86,7 @@ impl Machine {
         act(&cx, &self.fs)
     }
 
-    /// What a call takes on the disk, which may have turned anywhere before.
+    /// Returns what a call takes on the disk, which may have turned anywhere before.
     fn timed<T>(
         &mut self,
         act: impl FnOnce(&Ctx<'_>, &Fs) -> volary::Result<T>,

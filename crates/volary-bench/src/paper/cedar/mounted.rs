@@ -38,7 +38,7 @@ impl Mounted {
     pub(super) fn new(disk: &Preset, kind: &str, make: &str, attach: &str) -> Result<Self> {
         let log = Log::default();
         let disk = Counted::new(disk, &log);
-        let below = Arc::new(MemDevice::new(Preset::T300.capacity / 8192 * 8192));
+        let below = Arc::new(MemDevice::new(Preset::T300.capacity() / 8192 * 8192));
         let dev = Arc::new(Spinning::new(below, disk));
         let how = Make {
             options: Options::parse(make),

@@ -75,7 +75,7 @@ impl Volume {
         ])
     }
 
-    /// What a third of the log costs when it is entered: pages whose newest image it has go home,
+    /// Returns what a third of the log costs when it is entered: pages whose newest image it has go home,
     /// to one copy and the other, and are read again; one time in three two pages of the map as well;
     /// then the anchors, the later one first.
     fn third(&self, files: u64, apart: u64) -> f64 {
@@ -89,7 +89,7 @@ impl Volume {
         4.0 * self.pass(files, apart) + cost(&[(8.0 / 3.0, &part_of_map), (1.0, &anchors)])
     }
 
-    /// A commit of changes to so many files, by one record, and the share of the next third.
+    /// Returns a commit of changes to so many files, by one record, and the share of the next third.
     fn commit(&self, record: u64, files: u64, apart: u64) -> f64 {
         let written = [Step::Latency, Step::Transfer(record)];
         let records = self.log / 3 / record;
@@ -115,7 +115,7 @@ impl Volume {
         self.commit(RECORD_OF_DELETES, GATHERED, 0) / GATHERED as f64
     }
 
-    /// A large file that is written bit by bit, with its commit. Its first piece has some 72
+    /// Returns a large file that is written bit by bit, with its commit. Its first piece has some 72
     /// sectors; behind what it has, four times as many are kept for it, which is the next piece.
     pub(super) fn large_create(&self, size: u64) -> f64 {
         let sectors = size / 512;
@@ -149,27 +149,27 @@ impl Volume {
         cost(&[(1.0, &[Step::Latency, Step::Transfer(RECORD_OF_ONE)])])
     }
 
-    /// The seek from anywhere to anywhere in so many sectors.
+    /// Returns the seek from anywhere to anywhere in so many sectors.
     fn anywhere(sectors: u64) -> f64 {
         let cylinders = sectors as f64 / (DRIVE.track * DRIVE.heads) as f64;
         let seek = [Step::ShortSeek((cylinders / 3.0).round().max(1.0) as u64)];
         cost(&[(1.0 - 1.0 / cylinders.max(1.0), &seek)])
     }
 
-    /// A read of one block of `blocks`, the `times` that are done all told.
+    /// Returns a read of one block of `blocks`, the `times` that are done all told.
     fn read(blocks: u64, times: usize, sectors: u64) -> f64 {
         let misses = (0..times).map(|done| (1.0 - 1.0 / blocks as f64).powi(done as i32));
         let missed = misses.sum::<f64>() / times as f64;
         missed * (Self::anywhere(sectors) + cost(&[(1.0, &[Step::Latency, Step::Transfer(BLOCK)])]))
     }
 
-    /// The content of one of so many files, read `times` on the whole.
+    /// Returns the content of one of so many files, read `times` on the whole.
     pub(super) fn read_small(files: u64, times: usize) -> f64 {
         let sectors = files * SMALL;
         Self::read(sectors / BLOCK, times, sectors)
     }
 
-    /// A page of one of so many large files, which lie in so many sectors.
+    /// Returns a page of one of so many large files, which lie in so many sectors.
     pub(super) fn read_page(files: u64, size: u64, times: usize, sectors: u64) -> f64 {
         Self::read(files * size / 512 / BLOCK, times, sectors)
     }

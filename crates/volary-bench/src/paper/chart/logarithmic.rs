@@ -69,7 +69,7 @@ fn one(scale: &Scale, (x, ours): (f64, f64), colour: &str, name: &str) -> Group 
     Group::new().add(Title::new(name)).add(bar)
 }
 
-/// The colours' names.
+/// Returns the colours' names.
 fn names(mut document: Document, table: &Table, field: f64) -> Document {
     let left = field + AROUND + 16.0;
     for (bar, row) in (0_u32..).zip(&table.rows) {
@@ -121,7 +121,7 @@ impl Scale {
         }
     }
 
-    /// Where a figure's bar ends.
+    /// Returns where a figure's bar ends.
     fn y(&self, figure: f64) -> f64 {
         let part = (figure.max(f64::MIN_POSITIVE).log10() - f64::from(self.least))
             / f64::from(self.most - self.least);

@@ -54,7 +54,7 @@ impl Consumer for UpTo {
 /// # Errors
 /// If not all files were read.
 pub(super) fn run(layout: &Arc<Layout>, disk: &Preset, how: How) -> Result<(f64, Summary)> {
-    let disk = Platter::new(disk, disk.capacity.min(i64::MAX as u64));
+    let disk = Platter::new(disk, disk.capacity().min(i64::MAX as u64));
     let options = VolumeOptions {
         trust: true,
         ..VolumeOptions::new("laid", || Time::EPOCH)

@@ -26,7 +26,7 @@ pub(super) struct Buffers {
 }
 
 impl Buffers {
-    /// Bytes in all.
+    /// Returns bytes in all.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }

@@ -19,28 +19,28 @@ const DIRECT: u64 = 12;
 /// Pointers in an indirect block.
 const POINTERS: u64 = FFS_BLOCK / 4;
 
-/// The paper's `ceil(X, Y)`: the least multiple of `unit` that is not less.
+/// Returns the paper's `ceil(X, Y)`: the least multiple of `unit` that is not less.
 pub fn ceil(x: u64, unit: u64) -> u64 {
     x.next_multiple_of(unit)
 }
 
-/// The paper's `D` of DosFs: a file's share of a directory of `files` files.
+/// Returns the paper's `D` of DosFs: a file's share of a directory of `files` files.
 pub fn dosfs_dir(files: u64, cluster: u64) -> f64 {
     ceil(files * 32, cluster) as f64 / files as f64
 }
 
-/// What DosFs pays for a file of `len` bytes beside its content: its share of
+/// Returns what DosFs pays for a file of `len` bytes beside its content: its share of
 /// the directory, and its entries in the FAT of `entry` bytes each.
 pub fn dosfs_metadata(len: u64, cluster: u64, files: u64, entry: f64) -> f64 {
     dosfs_dir(files, cluster) + entry * len.div_ceil(cluster) as f64
 }
 
-/// The paper's `DosFsCost`.
+/// Returns the paper's `DosFsCost`.
 pub fn dosfs_cost(len: u64, cluster: u64, files: u64, entry: f64) -> f64 {
     dosfs_metadata(len, cluster, files, entry) + ceil(len, cluster) as f64
 }
 
-/// The paper's `D` of FFS, with names of `name_len` bytes.
+/// Returns the paper's `D` of FFS, with names of `name_len` bytes.
 pub fn ffs_dir(files: u64, fragment: u64, name_len: u64) -> f64 {
     let entry = (8 + name_len).max(12);
     ceil(files * entry, fragment) as f64 / files as f64
@@ -62,7 +62,7 @@ pub struct Ffs {
 }
 
 impl Ffs {
-    /// What FFS pays for a file of `len` bytes beside its content: its share
+    /// Returns what FFS pays for a file of `len` bytes beside its content: its share
     /// of the directory and of the fixed cost, its inode, its bits in the
     /// map, and the blocks that list its blocks.
     pub fn metadata(&self, len: u64) -> f64 {
@@ -72,14 +72,14 @@ impl Ffs {
             + self.fixed as f64 / self.files as f64
     }
 
-    /// The paper's `FFSCost`, with the indirect blocks that it leaves to the
+    /// Returns the paper's `FFSCost`, with the indirect blocks that it leaves to the
     /// reader.
     pub fn cost(&self, len: u64) -> f64 {
         self.metadata(len) + ceil(len, self.fragment) as f64
     }
 }
 
-/// Bytes of single and double indirect blocks of a file.
+/// Returns bytes of single and double indirect blocks of a file.
 pub fn indirect(len: u64) -> u64 {
     let beyond = len.div_ceil(FFS_BLOCK).saturating_sub(DIRECT);
     let double = beyond.saturating_sub(POINTERS);

@@ -25,7 +25,7 @@ pub struct File {
     pub len: u64,
 }
 
-/// The data set: the same each time.
+/// Returns the data set: the same each time.
 pub fn dataset() -> Vec<File> {
     let quantile = |i: usize| -(1.0 - (i as f64 + 0.2) / FILES as f64).ln();
     let sum: f64 = (0..FILES).map(quantile).sum();

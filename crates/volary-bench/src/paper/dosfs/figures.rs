@@ -23,7 +23,7 @@ fn ffs(files: u64) -> Ffs {
     }
 }
 
-/// What FFS pays more than DosFs for each file, in bytes.
+/// Returns what FFS pays more than DosFs for each file, in bytes.
 fn ffs_over_dosfs(len: u64, files: u64) -> f64 {
     ffs(files).metadata(len) - dosfs_metadata(len, UNIT, PER_DIR, FAT16_ENTRY)
 }

@@ -39,7 +39,7 @@ const fn line(rates: [f64; 2]) -> [f64; 2] {
     [short - kib, kib]
 }
 
-/// What a buffer takes: FFS has three more than DosFs in 16 KB.
+/// Returns what a buffer takes: FFS has three more than DosFs in 16 KB.
 const fn buffer(ffs: f64, dosfs: f64) -> f64 {
     (16_384.0 / ffs - 16_384.0 / dosfs) / 3.0
 }
@@ -114,7 +114,7 @@ pub(super) struct Machines {
     pub(super) gateway: Machine,
     pub(super) gateway25: Machine,
     pub(super) decstation: Machine,
-    /// The Gateway with a floppy disk, unless all have another disk.
+    /// The Gateway with a floppy disk; `None` if another disk takes the place of the paper's.
     pub(super) floppy: Option<Machine>,
 }
 

@@ -104,7 +104,7 @@ pub(super) fn uncached(any: &mut Any, len: u64) -> Result<[f64; 2]> {
     Ok([read, written].map(|time| len as f64 * 1e3 / time))
 }
 
-/// The Windows 3.1 directory: 240 files, as MS-DOS' 11 s of deleting them suggest (46 ms each: an entry and two FATs), and
+/// Returns the Windows 3.1 directory: 240 files, as MS-DOS' 11 s of deleting them suggest (46 ms each: an entry and two FATs), and
 /// 8 MB. Assumed.
 pub(super) fn windows() -> Tree {
     workload::with_lengths("win", 2, 240, 8_000_000)

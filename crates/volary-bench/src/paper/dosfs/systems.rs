@@ -37,6 +37,9 @@ pub(super) const FFS: Made = Made {
     full: 60,
 };
 
+/// Where the last of these volumes ends on the disk.
+pub(super) const END: u64 = PARTITION + FFS.size;
+
 /// FFS as on the paper's DECstation, optimised for files in a row.
 pub(super) const FFS_DEC: Made = Made {
     format: "ffs1",

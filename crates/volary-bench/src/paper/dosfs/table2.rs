@@ -62,7 +62,7 @@ pub fn measure(unit: u64) -> Result<Row> {
     })
 }
 
-/// A floppy as the paper's: one FAT, 224 root entries.
+/// Returns a floppy as the paper's: one FAT, 224 root entries.
 fn floppy(unit: u64) -> Result<Fs> {
     let dev = Arc::new(MemDevice::new(FLOPPY));
     let how = Make {
@@ -147,7 +147,7 @@ fn entries_in(dir: usize, files: &[File]) -> u64 {
     (dirs + files.iter().filter(|f| f.dir == dir).count()) as u64
 }
 
-/// The floppy less the fixed cost, and each file and directory in fragments.
+/// Returns the floppy less the fixed cost, and each file and directory in fragments.
 fn ffs_free(fragment: u64, files: &[File]) -> i64 {
     let content: u64 = files.iter().map(|f| ceil(f.len, fragment)).sum();
     let dirs: u64 = (0..DIRS.len())

@@ -39,7 +39,7 @@ pub(super) fn column(any: &mut Any) -> Result<Vec<f64>> {
     Ok(column)
 }
 
-/// Returns the table of a Gateway.
+/// Runs Table 3 on `gateway`.
 ///
 /// # Errors
 /// Of volumes.

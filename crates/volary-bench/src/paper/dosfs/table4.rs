@@ -182,11 +182,12 @@ mod tests {
     use crate::paper::dosfs::machine::GATEWAY;
     use volary_sim::Preset;
     use volary_sim::buffered::{Ahead, Buffered};
+    use volary_sim::preset::Timing;
 
     /// Returns FFS' rate on another disk.
     fn rate(disk: Buffered) -> f64 {
         let machine = Machine {
-            disk: Preset::buffered("other", "", disk),
+            disk: Preset::new("other", "", Timing::Buffered(disk)),
             ..GATEWAY
         };
         let mut any = Any::unix(machine, UFS).unwrap();

@@ -96,7 +96,7 @@ pub(super) fn andrew_rows(
     }
 }
 
-/// What Iostone takes, one to three instances: FFS, DosFs, and DosFs with requests of a cluster.
+/// Returns what Iostone takes, one to three instances: FFS, DosFs, and DosFs with requests of a cluster.
 pub(super) fn stones(machine: Machine, ffs: System, dosfs: System) -> Result<[[f64; 3]; 3]> {
     let small = System {
         io: dosfs.unit,
@@ -109,7 +109,7 @@ pub(super) fn stones(machine: Machine, ffs: System, dosfs: System) -> Result<[[f
     ])
 }
 
-/// Returns the table of what large requests are worth in Iostone: the paper's DosFs with and without, ours.
+/// Returns the table of Iostone on DosFs, with and without large requests: the paper's times, ours, and their ratio.
 pub(super) fn small_table(
     title: &str,
     paper: [[f64; 2]; 3],
@@ -127,7 +127,7 @@ pub(super) fn small_table(
     table
 }
 
-/// Returns the table, and what large requests are worth.
+/// Runs Table 5. Returns it, and the table of DosFs with and without large requests.
 ///
 /// # Errors
 /// Of volumes.

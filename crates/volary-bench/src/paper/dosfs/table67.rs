@@ -17,7 +17,7 @@ const PROGRAMS: Programs = Programs {
     compile: 2_700_000.0,
 };
 
-/// Returns Table 6 of a Gateway with Mach 2.5.
+/// Runs Table 6 on `gateway`, which has Mach 2.5.
 ///
 /// # Errors
 /// Of volumes.
@@ -66,7 +66,7 @@ const PAPER: [(&str, [f64; 2]); 13] = [
     ("write 100 KB, MB/s", [0.7, 15.2]),
 ];
 
-/// Returns Table 7 of a DECstation, and what large requests are worth.
+/// Runs Table 7 on `decstation`. Returns it, and the table of DosFs with and without large requests.
 ///
 /// # Errors
 /// Of volumes.

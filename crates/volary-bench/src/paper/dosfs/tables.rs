@@ -1,7 +1,7 @@
 //! The paper's tables, and what stands below those that have times.
 
 use super::machine::{DECSTATION, GATEWAY, GATEWAY25, Machine, Machines};
-use super::{figures, table2, table3, table4, table5, table67};
+use super::{figures, systems, table2, table3, table4, table5, table67};
 use crate::paper::on;
 use crate::paper::table::Table;
 use anyhow::Result;
@@ -16,9 +16,6 @@ pub const TABLES: [&str; 10] = [
 /// Those that have times.
 pub const TIMED: [&str; 5] = ["3", "4", "5", "6", "7"];
 
-/// Bytes of the disk that the paper's volumes take.
-const VOLUMES: u64 = 180 << 20;
-
 /// Returns one of [`TABLES`], or all; those that have times on another disk than the paper's, if one is given.
 ///
 /// # Errors
@@ -27,7 +24,7 @@ pub fn tables(which: Option<&str>, disk: Option<Preset>) -> Result<Vec<Table>> {
     let Some(disk) = disk else {
         return papers(which);
     };
-    on::holds(&disk, VOLUMES)?;
+    on::holds(&disk, systems::END)?;
     let machines = Machines::new(Some(disk));
     let mut tables = Vec::new();
     for name in on::chosen(&TIMED, which) {

@@ -36,7 +36,7 @@ impl Bus {
         }
     }
 
-    /// Its name.
+    /// Returns its name.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Unibus => "UNIBUS",

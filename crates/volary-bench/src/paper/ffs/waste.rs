@@ -77,7 +77,7 @@ impl Layout {
         }
     }
 
-    /// Bytes that files of these lengths take on volumes that are made for them and filled: what `df` counts, and
+    /// Returns bytes that files of these lengths take on volumes that are made for them and filled: what `df` counts, and
     /// their inodes. `None` where volary makes no such volume.
     ///
     /// # Errors

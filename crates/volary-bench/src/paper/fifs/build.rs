@@ -20,7 +20,7 @@ const FILES: usize = 209;
 const DIRS: usize = 8;
 const FUNCTIONS: usize = 40;
 
-/// An archive of a source tree like the paper's.
+/// Returns an archive of a source tree like the paper's.
 ///
 /// # Errors
 /// What the host says.
@@ -48,7 +48,7 @@ fn source(number: usize) -> String {
     text
 }
 
-/// The phases in turn, as lines of the shell; of `sources` objects are made.
+/// Returns the phases in turn, as lines of the shell; of `sources` objects are made.
 fn lines(archive: &str, sources: &str) -> [(&'static str, String); 11] {
     let of = |phase, line: &str| (phase, line.to_owned());
     [
@@ -112,7 +112,7 @@ pub(super) fn script(dir: &Path, archive: &str, path: &str) -> String {
     script + &format!("told {TOTAL} $total\nEND\n")
 }
 
-/// A phase that comes several times becomes the sum of these.
+/// Returns a phase that comes several times becomes the sum of these.
 pub(super) fn summed(costs: Vec<(String, f64)>) -> Vec<(String, f64)> {
     let mut sums: Vec<(String, f64)> = Vec::new();
     for (phase, seconds) in costs {

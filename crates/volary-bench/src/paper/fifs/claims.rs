@@ -65,7 +65,7 @@ const FSNFS_THREADS: Option<[&str; 2]> = Some([media::FSNFS_4, media::FSNFS_1]);
 const FSNFS_NC: Option<[&str; 2]> = Some([media::FSNFS_NC, media::KNFS_NC]);
 const FSNFS: Option<[&str; 2]> = Some([media::FSNFS_NC, media::KNFS]);
 
-/// The claims of the paper's text about each figure.
+/// Returns the claims of the paper's text about each figure.
 fn claims(figure: &str) -> Vec<Claim> {
     match figure {
         "5-1" => large(5.8, "write, FSNFS / kNFSnc: well over 1", Said::InWords),
@@ -180,7 +180,7 @@ fn small() -> Vec<Claim> {
     ]
 }
 
-/// What the application benchmark takes by FSNFS, over what it takes by the kernel's client, in the guest.
+/// Returns what the application benchmark takes by FSNFS, over what it takes by the kernel's client, in the guest.
 fn kernel(
     words: &'static str,
     phases: &'static [&'static str],
@@ -197,7 +197,7 @@ fn kernel(
     }
 }
 
-/// A phase of the application benchmark that takes little of the processor.
+/// Returns a phase of the application benchmark that takes little of the processor.
 fn app(phase: &'static str, phases: &'static [&'static str]) -> Claim {
     Claim {
         words: phase,
@@ -226,7 +226,7 @@ impl Claim {
         }
     }
 
-    /// The claim's name; a range has no other place.
+    /// Returns the claim's name; a range has no other place.
     fn name(&self) -> String {
         match self.said {
             Said::Between(least, most) => format!("{}: {least} to {most}", self.words),
@@ -235,7 +235,7 @@ impl Claim {
     }
 }
 
-/// The seconds of these phases on a medium; those that its client has not are left out.
+/// Returns the seconds of these phases on a medium; those that its client has not are left out.
 fn sum(times: &[Timed], medium: &str, phases: &[&str]) -> Option<f64> {
     let one = times.iter().find(|one| one.name == medium)?;
     let all: Vec<f64> = phases
@@ -273,7 +273,7 @@ pub(super) fn tables(figure: &str, times: &Times) -> Vec<Table> {
     all
 }
 
-/// How much dearer FSWIN32 makes each file: the paper has it constant, but for deletion.
+/// Returns how much dearer FSWIN32 makes each file: the paper has it constant, but for deletion.
 fn dearer(times: &Times) -> Table {
     let title = "Figure 5-3: what FSWIN32 adds to the time of a file";
     let mut table = Table::new(title, "ms", &["host", "guest"]);
@@ -327,7 +327,7 @@ impl Extremes {
         self.0 = Some((least.min(figure), most.max(figure)));
     }
 
-    /// The most over the least, if both are over 0.
+    /// Returns the most over the least, if both are over 0.
     fn ratio(self) -> Option<f64> {
         let (least, most) = self.0?;
         (least > 0.0).then(|| most / least)

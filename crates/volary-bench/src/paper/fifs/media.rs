@@ -70,7 +70,7 @@ pub(super) enum Work {
 }
 
 impl Work {
-    /// How often it is run in the guest: once what takes minutes there.
+    /// Returns how often it is run in the guest: once what takes minutes there.
     fn guest_rounds(self) -> usize {
         match self {
             Self::Client(["large", _]) => ROUNDS,
@@ -176,7 +176,7 @@ pub(super) fn guest_names() -> Vec<&'static str> {
     GUEST.map(|(name, ..)| name).to_vec()
 }
 
-/// The host's media: the build's programs need a mount.
+/// Returns the host's media: the build's programs need a mount.
 fn media(work: Work) -> impl Iterator<Item = &'static (&'static str, Way)> {
     HOST.iter().filter(move |(_, way)| {
         let is_mounted = matches!(way, Way::Directly | Way::Fuse(..) | Way::FsnfsFuse(..));
@@ -275,7 +275,7 @@ impl<'a> Bench<'a> {
         self.place.path("mounted")
     }
 
-    /// The seconds of each round. One goes before them, which warms up; but the build takes too long for that.
+    /// Returns the seconds of each round. One goes before them, which warms up; but the build takes too long for that.
     fn rounds(&self, way: Way, work: Work) -> Result<Vec<Vec<(String, f64)>>> {
         let mut all = Vec::new();
         let first = usize::from(work == Work::Build);
@@ -321,7 +321,7 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// What the guest runs: all media in turn, each mounted anew.
+/// Returns what the guest runs: all media in turn, each mounted anew.
 fn script(work: Work, files: [&Path; 2]) -> String {
     let mut script = guest::mounting();
     for file in files.iter().filter_map(|file| file.file_name()) {
@@ -349,7 +349,7 @@ fn script(work: Work, files: [&Path; 2]) -> String {
     script
 }
 
-/// What the guest printed: the seconds of each medium.
+/// Returns what the guest printed: the seconds of each medium.
 fn read(printed: &str) -> Result<Vec<Timed>> {
     let mut all: Vec<Timed> = Vec::new();
     for part in printed.split("medium ").skip(1) {

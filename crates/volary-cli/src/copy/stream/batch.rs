@@ -28,7 +28,7 @@ pub(super) const ITEMS_MAX: usize = 512;
 /// What holes are filled with, where they cannot be kept.
 pub(super) static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
-/// So many zeros, or fewer if that is many.
+/// Returns `len` zeros, at most 64 KiB of them.
 pub(crate) fn zeros(len: u64) -> &'static [u8] {
     let len = usize::try_from(len).unwrap_or(ZEROS.len());
     ZEROS.get(..len).unwrap_or(&ZEROS)
@@ -115,7 +115,7 @@ impl Batch {
         }
     }
 
-    /// The same with nothing in it.
+    /// Returns the same with nothing in it.
     pub(super) fn emptied(mut self) -> Self {
         self.used = 0;
         self.items.clear();
@@ -169,12 +169,12 @@ pub(crate) struct Files {
 }
 
 impl Files {
-    /// How many.
+    /// Returns how many files these are.
     pub(crate) fn len(&self) -> usize {
         self.range.len()
     }
 
-    /// So many at a time.
+    /// Splits them into parts of `len` files; the last may be shorter.
     pub(crate) fn parts(&self, len: usize) -> impl Iterator<Item = Self> {
         let starts = self.range.clone().step_by(len.max(1));
         starts.map(move |start| Self {

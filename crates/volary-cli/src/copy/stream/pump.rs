@@ -17,18 +17,17 @@ pub(crate) trait Sink: Send {
     fn leave(&mut self) -> Done;
     /// Makes a file that begins with `data`; if `more`, it goes on.
     fn file(&mut self, name: &[u8], meta: &Meta, data: &[u8], more: bool) -> Done;
-    /// Makes whole files, as [`file`](Self::file) does. Tells what came of those that are
-    /// done by now, up to one that says `Stopped`; of all others, [`settle`](Self::settle) or a
-    /// later call does.
+    /// Makes whole files, as [`file`](Self::file) does, perhaps after it returns. Returns the results of files that
+    /// have ended, up to one that says `Stopped`. Later calls and [`settle`](Self::settle) return the other results.
     fn files(&mut self, files: &Files) -> Vec<Done> {
         files.each(|name, meta, data| self.file(name, meta, data, false))
     }
-    /// Waits until all files are made, and tells what came of those of which nothing was told.
+    /// Waits until all files are made. Returns the results that no call has returned yet.
     /// Called before a directory is left, and at the end.
     fn settle(&mut self) -> Vec<Done> {
         Vec::new()
     }
-    /// More of the file; if `more`, it goes on yet.
+    /// Appends `data` to the file; if `more`, more follows.
     fn data(&mut self, data: &[u8], more: bool) -> Done;
     /// Copies a stretch of the file inside the kernel. Returns how many bytes were copied; the rest comes as data.
     /// Returns `None` if this sink never copies so.
@@ -39,7 +38,7 @@ pub(crate) trait Sink: Send {
         let _ = host_range;
         Ok(None)
     }
-    /// Zeros that take no room, where the target can; if `more`, the file goes on after them.
+    /// Appends zeros that take no room, where the target can; if `more`, more follows.
     fn hole(&mut self, len: u64, more: bool) -> Done {
         let mut left = len;
         while left > 0 {
@@ -50,12 +49,12 @@ pub(crate) trait Sink: Send {
         }
         Ok(())
     }
-    /// The rest of the file does not come: takes away what there is of it.
+    /// Removes the file, whose rest cannot be read.
     ///
     /// # Errors
     /// If something of it stays.
     fn broken(&mut self) -> Done;
-    /// An extended attribute of what is made next.
+    /// Keeps an extended attribute for what is made next.
     fn xattr(&mut self, name: &[u8], value: &[u8]);
     /// Makes one more name of a node that was made.
     fn link(&mut self, name: &[u8], meta: &Meta) -> Done;
@@ -103,7 +102,7 @@ impl Pump<'_> {
         written
     }
 
-    /// What is under way is done.
+    /// Waits for the sink, and counts its results.
     pub(super) fn settle(&mut self) -> Done {
         let mut all = self.sink.settle().into_iter();
         all.try_for_each(|done| self.tally.take(done))

@@ -170,7 +170,7 @@ fn per_file_line(cost: &PerFile) -> String {
     )
 }
 
-/// The median, and from the shortest to the longest, in milliseconds.
+/// Returns the median, and from the shortest to the longest, in milliseconds.
 fn times(all: &Summary) -> String {
     let ms = |seconds: f64| seconds * 1e3;
     let spread = format!("({:.1}-{:.1})", ms(all.least), ms(all.most));

@@ -44,7 +44,7 @@ impl Filter {
         })
     }
 
-    /// Whether a node is wanted: whether a directory is entered.
+    /// Returns whether a node is wanted: whether a directory is entered.
     pub(super) fn wants(&self, file: &File<'_>) -> bool {
         let Some(attr) = file.attr else { return true };
         let is_dir = attr.kind == FileKind::Dir;
@@ -57,7 +57,7 @@ impl Filter {
         is_dir || is_included() && fits_size
     }
 
-    /// Whether a directory is one of those that are to be read, and not only on the way to one.
+    /// Returns whether a directory is one of those that are to be read, and not only on the way to one.
     pub(super) fn includes_dirs(&self) -> bool {
         self.include.is_none()
     }

@@ -36,7 +36,7 @@ impl Names {
         });
     }
 
-    /// What a file is called; its bytes as they are.
+    /// Returns what a file is called; its bytes as they are.
     pub(super) fn of(&self, file: &File<'_>) -> Vec<u8> {
         let before = self.before.get(file.source);
         match before {

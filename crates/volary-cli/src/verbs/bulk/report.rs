@@ -103,7 +103,7 @@ impl Report {
         self.print(&line)
     }
 
-    /// Whether events are printed, and nothing else.
+    /// Returns whether events are printed, and nothing else.
     pub(super) fn is_json(&self) -> bool {
         self.is_json
     }

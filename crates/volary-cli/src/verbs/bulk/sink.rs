@@ -13,7 +13,7 @@ use volary::bulk::{Consumer, File, Part, Summary};
 
 /// What is done with files. Parts of one file come on one thread, in order.
 pub(super) trait Sink: Sync {
-    /// Whether a file that the user wants is to be read: an archive needs each once.
+    /// Returns whether a file that the user wants is to be read: an archive needs each once.
     fn wants(&self, to: &To<'_>, file: &File<'_>) -> bool {
         let _ = (to, file);
         true

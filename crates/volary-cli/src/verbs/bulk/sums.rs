@@ -66,7 +66,7 @@ impl Sums {
     }
 }
 
-/// A sum and a name. What would end the line is escaped as sha256sum and b3sum escape it, so that they can
+/// Returns a sum and a name. What would end the line is escaped as sha256sum and b3sum escape it, so that they can
 /// check it; on a terminal, all that does something there is escaped.
 fn line(sum: &str, name: &[u8], is_terminal: bool) -> Vec<u8> {
     if is_terminal {

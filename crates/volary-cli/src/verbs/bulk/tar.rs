@@ -106,7 +106,7 @@ impl Tar {
         own.is_some() && found.map(|meta| (meta.dev(), meta.ino())) == own
     }
 
-    /// A node as a member; `size` is that of its content.
+    /// Returns a node as a member; `size` is that of its content.
     fn entry<'a>(&self, to: &To<'_>, file: &File<'a>, kind: Kind, size: u64) -> Done<Entry<'a>> {
         let (name, session) = (to.names.within(file), self.sessions.get(file.source));
         let mut entry = Entry::new(name, file.attr, kind, size);
@@ -187,7 +187,7 @@ impl Tar {
     }
 }
 
-/// The data of a file with holes. In an archive each stretch begins with a block of its own: others
+/// Returns the data of a file with holes. In an archive each stretch begins with a block of its own: others
 /// than whole ones, but for the last, are not for it.
 fn holes<'a>(file: &File<'a>) -> Option<&'a [Range]> {
     let (data, size) = (file.data?, file.attr?.size);
@@ -326,7 +326,7 @@ impl Sink for Tar {
     }
 }
 
-/// The extended attributes of a node that are data of it.
+/// Returns the extended attributes of a node that are data of it.
 fn xattrs(session: &Session, node: NodeId) -> volary::Result<Vec<(Vec<u8>, Vec<u8>)>> {
     if !session.caps().has(volary::Caps::XATTRS) {
         return Ok(Vec::new());

@@ -21,7 +21,7 @@ pub(super) struct Given {
     is_asked: bool,
 }
 
-/// Who is to own the root: whom `asked` names, or who runs this. A format that has options for
+/// Returns who is to own the root: whom `asked` names, or who runs this. A format that has options for
 /// it is told by them; `None` where nothing is left to do.
 ///
 /// # Errors

@@ -1,6 +1,5 @@
 //! Where to listen, and who may be served there.
 
-use super::plain::plain;
 use crate::exit::{Done, Exit, Fail, words};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -50,7 +49,7 @@ impl Listen {
         )))
     }
 
-    /// Where the portmapper is asked.
+    /// Returns where the portmapper is asked.
     pub(super) fn portmapper(&self) -> SocketAddr {
         SocketAddr::new(self.address.ip(), PORTMAPPER)
     }
@@ -68,7 +67,7 @@ impl Listen {
     }
 }
 
-/// An address from `ADDRESS`, `PORT` or `ADDRESS:PORT`, for an option.
+/// Returns an address from `ADDRESS`, `PORT` or `ADDRESS:PORT`, for an option.
 ///
 /// # Errors
 /// Of the command line.
@@ -85,7 +84,7 @@ pub(super) fn address(option: &str, text: &str, port: u16) -> Done<SocketAddr> {
         (_, _, Ok(ip)) => Ok(SocketAddr::new(ip, port)),
         _ => Err(Fail::usage(format!(
             "{option}: '{}' is not an address; write 127.0.0.1:{port}",
-            plain(&text)
+            volary::escape(text.as_bytes())
         ))),
     }
 }

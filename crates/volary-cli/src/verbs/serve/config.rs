@@ -1,6 +1,5 @@
 //! The configuration file.
 
-use super::plain::plain;
 use super::smb::{Protect, SmbMin, is_called};
 use crate::exit::{Done, Fail};
 use crate::sandbox::Level;
@@ -10,7 +9,7 @@ use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use volary::smb::User;
-use volary::{Cred, Place, Source};
+use volary::{Cred, Place, Source, escape};
 
 /// Longest file, in bytes.
 const LEN_MAX: u64 = 1 << 20;
@@ -146,13 +145,16 @@ impl Config {
             let last = before.rsplit('\n').next().unwrap_or_default();
             let column = last.chars().count() + 1;
             let words: Vec<&str> = e.message().split_whitespace().collect();
-            format!("line {line}, column {column}: {}", plain(&words.join(" ")))
+            format!(
+                "line {line}, column {column}: {}",
+                escape(words.join(" ").as_bytes())
+            )
         })
     }
 }
 
 impl Entry {
-    /// A volume without more.
+    /// Returns a volume without more.
     pub(super) fn named(volume: &OsStr) -> Self {
         Self {
             volume: OsStringOfText(volume.into()),
@@ -181,13 +183,13 @@ impl Entry {
             None => Ok(()),
             Some(name) => Err(Fail::usage(format!(
                 "users of /{}: '{}' is no user of SMB",
-                plain(self.name.as_deref().unwrap_or_default()),
-                plain(name)
+                escape(self.name.as_deref().unwrap_or_default().as_bytes()),
+                escape(name.as_bytes())
             ))),
         }
     }
 
-    /// What it is exported as: the given name, or that of the image without its
+    /// Returns what it is exported as: the given name, or that of the image without its
     /// ending, or of the directory in it.
     ///
     /// # Errors
@@ -199,7 +201,7 @@ impl Entry {
             if bad || dots || name.chars().any(char::is_control) {
                 return Err(Fail::usage(format!(
                     "'{}' is no name of an export",
-                    plain(name)
+                    escape(name.as_bytes())
                 )));
             }
             return Ok(name.clone());
@@ -249,7 +251,7 @@ impl Entry {
     }
 }
 
-/// Who is meant by `UID` or `UID:GID`.
+/// Returns who is meant by `UID` or `UID:GID`.
 ///
 /// # Errors
 /// Of the command line.
@@ -259,7 +261,7 @@ pub(super) fn anonymous_of(text: &str) -> Done<Cred> {
         (Ok(uid), Ok(gid)) => Ok(Cred::new(uid, gid)),
         _ => Err(Fail::usage(format!(
             "--anonymous: '{}' is not UID or UID:GID",
-            plain(text)
+            escape(text.as_bytes())
         ))),
     }
 }

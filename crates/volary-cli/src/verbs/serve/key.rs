@@ -60,7 +60,7 @@ pub(super) fn obtain(named: Option<&Path>, run_as: &RunAs) -> Done<Kept> {
     })
 }
 
-/// The directory that a file is in.
+/// Returns the directory that a file is in.
 fn directory(path: &Path) -> &Path {
     match path.parent() {
         Some(dir) if !dir.as_os_str().is_empty() => dir,
@@ -96,12 +96,12 @@ fn for_this_run() -> Done<Kept> {
 }
 
 impl Kept {
-    /// The directory in which it is kept, and which clients have locks.
+    /// Returns the directory in which it is kept, and which clients have locks.
     pub(super) fn directory(&self) -> Option<&Path> {
         self.path.as_deref().map(directory)
     }
 
-    /// Which clients have locks, kept beside the key, one file for each address: the
+    /// Returns which clients have locks, kept beside the key, one file for each address: the
     /// key's name with the address and `.locks`. `None` without a place for the key,
     /// and where the port is any that is free: nobody finds the next run there.
     ///

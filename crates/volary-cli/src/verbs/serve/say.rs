@@ -155,7 +155,7 @@ To mount {name} by SMB:
     )
 }
 
-/// The address as a client writes it; for all addresses, this host's.
+/// Returns the address as a client writes it; for all addresses, this host's.
 fn host(at: SocketAddr) -> String {
     match at {
         SocketAddr::V4(v4) if v4.ip().is_unspecified() => "ADDRESS".into(),

@@ -1,7 +1,6 @@
 //! SMB beside NFS: who may log on, and the server's thread.
 
 use super::deaths::Deaths;
-use super::plain::plain;
 use crate::clock;
 use crate::exit::{Done, Exit, Fail, words};
 use rustix::process::geteuid;
@@ -13,7 +12,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::thread::JoinHandle;
 use volary::smb::{Config, Dialect, Limits, NtHash, Server, Share, User};
-use volary::{Cred, Users, same_name};
+use volary::{Cred, Users, escape, same_name};
 
 /// Longest list of users that is read, in bytes; more than there may be.
 const USERS_MAX: u64 = 2 << 20;
@@ -111,7 +110,7 @@ pub(super) fn users(file: Option<&Path>, one: Option<&str>, who: Cred) -> Done<V
         if let Some(user) = users.iter().find(|user| is_called(user, name)) {
             return Err(Fail::usage(format!(
                 "--user: '{}' is in the file of users as well; leave out one of the two",
-                plain(&user.name)
+                escape(user.name.as_bytes())
             )));
         }
         let password = password(name)?;
@@ -130,7 +129,7 @@ fn password(name: &str) -> Done<String> {
         Ok(password) if !password.is_empty() => Ok(password),
         _ => Err(Fail::usage(format!(
             "--user: no password for {}; set VOLARY_PASSWORD",
-            plain(name)
+            escape(name.as_bytes())
         ))),
     }
 }
@@ -180,13 +179,13 @@ fn check_user(option: &str, name: &str) -> Done {
     if len == 0 || len > USER_MAX || name.contains(bad) {
         return Err(Fail::usage(format!(
             "{option}: '{}' is no name of a user",
-            plain(name)
+            escape(name.as_bytes())
         )));
     }
     Ok(())
 }
 
-/// Whether it is the user of this name, in whatever case.
+/// Returns whether it is the user of this name, in whatever case.
 pub(super) fn is_called(user: &User, name: &str) -> bool {
     same_name(user.name.as_bytes(), name.as_bytes())
 }
@@ -201,7 +200,7 @@ pub(super) fn check_name(name: &str) -> Done {
     if name.chars().count() > NAME_MAX || name.contains(bad) || taken {
         return Err(Fail::usage(format!(
             "'{}' is no name of a share; give the volume another in a configuration file",
-            plain(name)
+            escape(name.as_bytes())
         )));
     }
     Ok(())

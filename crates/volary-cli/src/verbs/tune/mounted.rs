@@ -35,7 +35,7 @@ pub(super) fn tune(dir: &Path, options: &[String]) -> Done<Vec<Fact>> {
     Ok(given.filter_map(fact).collect())
 }
 
-/// An option that was taken, as a fact.
+/// Returns an option that was taken, as a fact.
 fn fact(option: &str) -> Option<Fact> {
     let (name, value) = option.split_once('=')?;
     let spec = volary::formats()

@@ -28,7 +28,7 @@ for volume in $VOLUMES; do
 done
 "#;
 
-/// The project's sources: `few`, or many.
+/// Returns the project's sources: `few`, or many.
 fn sources(few: u32) -> u32 {
     if crate::tree::all() { 30 } else { few }
 }
@@ -54,7 +54,7 @@ fn builds(server: &str, mounted: &str, how: &str, volumes: &[&str]) {
     served.stop();
 }
 
-/// What the same prints on the host.
+/// Returns what the same prints on the host.
 fn on_host(project: &Path, sources: u32) -> String {
     let mut sh = Command::new("sh");
     sh.args(["-c", BUILD, "sh"])
@@ -63,7 +63,7 @@ fn on_host(project: &Path, sources: u32) -> String {
     content(&sh.output().unwrap(), "on the host")
 }
 
-/// The volumes to build on: in short runs one.
+/// Returns the volumes to build on: in short runs one.
 fn volumes(one: &'static str) -> Vec<&'static str> {
     if crate::tree::all() {
         VOLUMES.to_vec()

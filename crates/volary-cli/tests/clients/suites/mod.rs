@@ -7,7 +7,7 @@ mod rooted;
 use std::path::PathBuf;
 use volary_testkit::oracle::vm;
 
-/// Where vmrun is, if these tests are asked for and it is there.
+/// Returns where vmrun is, if these tests are asked for and it is there.
 fn guest() -> Option<PathBuf> {
     if std::env::var_os("VOLARY_SUITES").is_none() {
         println!("skipped: without VOLARY_SUITES=1");

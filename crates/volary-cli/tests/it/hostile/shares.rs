@@ -13,7 +13,7 @@ use volary_testkit::smb::Fail;
 
 const INSUFFICIENT_RESOURCES: Fail = Fail::Status(0xC000_009A);
 
-/// A connection to the NFS server of which a call was accepted: NFS's that does nothing.
+/// Returns a connection to the NFS server of which a call was accepted: NFS's that does nothing.
 fn proven(serving: &Serving) -> TcpStream {
     let mut stream = TcpStream::connect(address(serving, "nfs")).unwrap();
     let words = [1 << 31 | 40, 7, 0, 2, 100_003, 3, 0, 0, 0, 0, 0_u32];
@@ -24,7 +24,7 @@ fn proven(serving: &Serving) -> TcpStream {
     stream
 }
 
-/// Whether the other end has ended it.
+/// Returns whether the other end has ended it.
 fn is_ended(stream: &TcpStream) -> bool {
     stream.set_nonblocking(true).unwrap();
     matches!((&*stream).read(&mut [0]), Ok(0))
@@ -76,7 +76,7 @@ fn who_has_all_connections_of_smb_gives_some_to_another_user() {
     serving.stop("-TERM");
 }
 
-/// How many threads a process has.
+/// Returns how many threads a process has.
 fn threads(process: u32) -> usize {
     let all = std::fs::read_dir(format!("/proc/{process}/task"));
     all.unwrap().count()

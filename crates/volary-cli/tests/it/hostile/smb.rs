@@ -23,7 +23,7 @@ b:1001:1001:8846f7eaee8fb117ad06bdd830b7586c
 c:1002:1002:8846f7eaee8fb117ad06bdd830b7586c
 ";
 
-/// The words that serve this by SMB and NFS, to root and the users a, b and c.
+/// Returns the words that serve this by SMB and NFS, to root and the users a, b and c.
 fn words(sandbox: &Sandbox, volume: &str) -> Vec<String> {
     sandbox.write_secret("users", USERS.as_bytes());
     let words = "serve --json --nfs 127.0.0.1:0 --key key --smb=127.0.0.1:0 --users users";
@@ -37,7 +37,7 @@ pub(super) fn serve(sandbox: &Sandbox, volume: &str) -> Serving {
     Serving::of(sandbox.command(&words))
 }
 
-/// The same with so many descriptors.
+/// Returns the same with so many descriptors.
 fn serve_with(sandbox: &Sandbox, descriptors: u32, volume: &str) -> Serving {
     let mut command = Command::new("prlimit");
     command.arg(format!("--nofile={descriptors}")).arg(PROGRAM);
@@ -344,7 +344,7 @@ fn a_name_for_what_is_anothers_needs_rights_on_it() {
     serving.stop("-TERM");
 }
 
-/// A descriptor that gives everybody all rights but these (MS-DTYP 2.4.6): an entry that denies
+/// Returns a descriptor that gives everybody all rights but these (MS-DTYP 2.4.6): an entry that denies
 /// them comes first.
 fn denying(rights: u32) -> Vec<u8> {
     let everyone = [1, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0];

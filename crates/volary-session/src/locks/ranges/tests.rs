@@ -30,7 +30,7 @@ fn held(holding: &Holding) -> Vec<(u64, u64, u64, bool)> {
         .collect()
 }
 
-/// What the holding says of one owner, with its form checked: locks in order,
+/// Returns what the holding says of one owner, with its form checked: locks in order,
 /// none of one kind touching another.
 fn bytes_of(holding: &Holding, number: u64) -> Bytes {
     let mut bytes = Bytes::default();

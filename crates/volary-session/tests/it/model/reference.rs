@@ -42,7 +42,7 @@ pub(crate) struct Reference {
     breaks: Vec<Broken>,
 }
 
-/// The mode of an open that wants this.
+/// Returns the mode of an open that wants this.
 pub(crate) fn mode(share: Share) -> Mode {
     match (
         share.wants.has(Rights::READ),
@@ -55,7 +55,7 @@ pub(crate) fn mode(share: Share) -> Mode {
 }
 
 impl Reference {
-    /// The answer and the breaks; `None` if there is no such open.
+    /// Returns the answer and the breaks; `None` if there is no such open.
     pub(crate) fn step(&mut self, op: Op) -> Option<(Option<Kind>, Vec<Broken>)> {
         let of_open = match op {
             Op::Close(n)
@@ -78,7 +78,7 @@ impl Reference {
         Some((answer.err(), std::mem::take(&mut self.breaks)))
     }
 
-    /// The key that the open was made with.
+    /// Returns the key that the open was made with.
     pub(crate) fn whose(&self, n: usize) -> Option<Whose> {
         let open = &self.opens[n];
         open.caller.map(|caller| (caller, open.file))

@@ -151,7 +151,7 @@ pub(super) fn print_fields(out: &mut Out<'_>, fields: &[Field], raw: &[u8]) -> R
     Ok(())
 }
 
-/// Bytes as they are read by people: `55 aa`.
+/// Returns bytes as they are read by people: `55 aa`.
 pub(super) fn bytes_words(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len() * 3);
     for (i, b) in bytes.iter().enumerate() {

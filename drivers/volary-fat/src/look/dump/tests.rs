@@ -4,7 +4,7 @@ use crate::volume::layout::FatKind;
 use volary_block::MemDevice;
 use volary_core::{Make, Options};
 
-/// A FAT12 volume with a file of a long name in two runs, and its table of owners.
+/// Returns a FAT12 volume with a file of a long name in two runs, and its table of owners.
 fn volume() -> MemDevice {
     let dev = MemDevice::new(1 << 20);
     let how = Make {

@@ -2,7 +2,7 @@ use super::*;
 use crate::volume::ondisk::END;
 use proptest::prelude::*;
 
-/// Whether the specification allows these bytes as a short name: no control
+/// Returns whether the specification allows these bytes as a short name: no control
 /// characters, lower-case letters or bytes with a meaning, not blank at the
 /// start. `.` and `..` are not allowed by this.
 fn is_valid(name: &Short, page: &CodePage) -> bool {

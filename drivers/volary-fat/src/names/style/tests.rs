@@ -9,7 +9,7 @@ fn names(style: Style, paper: bool) -> Names {
     Names::new(style, 437, paper).unwrap()
 }
 
-/// The bytes of a directory that holds a name as `names` stores it.
+/// Returns the bytes of a directory that holds a name as `names` stores it.
 fn write(names: &Names, name: &[u8]) -> Result<Vec<u8>> {
     let mut entry = DirEntry::new_zeroed();
     let mut out = Vec::new();

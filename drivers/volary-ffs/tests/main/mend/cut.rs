@@ -29,7 +29,7 @@ const KINDS: &[&str] = &[
     "an indirect block among the data of double, all numbers behind the end",
 ];
 
-/// What is wrong with how one kind of damage is mended in two runs.
+/// Returns what is wrong with how one kind of damage is mended in two runs.
 fn mended_in_two_runs(m: &Made, kind: &Kind) -> Result<usize, String> {
     let image = damaged(m, kind)?;
     let is_of_sparse = kind.what.contains("double");

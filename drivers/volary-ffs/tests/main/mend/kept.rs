@@ -44,7 +44,7 @@ fn read(fs: &Fs, cx: &Ctx<'_>, path: &str) -> Vec<u8> {
     bytes
 }
 
-/// A file on a mended volume.
+/// Returns a file on a mended volume.
 fn content(dev: &Arc<MemDevice>, path: &str) -> Vec<u8> {
     let fs = attach(dev.clone(), "");
     as_root(|cx| read(&fs, cx, path))
@@ -345,7 +345,7 @@ fn a_directory_that_lost_a_block_keeps_the_names_of_the_others() {
     }
 }
 
-/// Whether the first block of `many` has a name.
+/// Returns whether the first block of `many` has a name.
 fn is_in_first(m: &Made, path: &[u8]) -> bool {
     let name = path.strip_prefix(b"many/").expect("a name in it");
     m.image[m.block("many")..][..BLOCK]

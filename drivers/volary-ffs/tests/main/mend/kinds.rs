@@ -533,7 +533,7 @@ const POINTERS: &[Kind] = &[
     ),
 ];
 
-/// All of them that can be done to a volume.
+/// Returns all of them that can be done to a volume.
 pub(super) fn kinds(m: &Made) -> impl Iterator<Item = &'static Kind> {
     let (typed, ufs2) = (!m.is_old(), m.is_ufs2());
     let all = [HEADS, ROOT, GROUPS, INODES, POINTERS, NAMES];

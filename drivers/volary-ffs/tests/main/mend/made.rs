@@ -27,7 +27,7 @@ fn name(text: &str) -> Name<'_> {
     Name::new(text.as_bytes()).expect("a name")
 }
 
-/// The names in `many`, of which there are more than a block holds.
+/// Returns the names in `many`, of which there are more than a block holds.
 pub(super) fn long_name(number: u32) -> String {
     format!("{number}{}", " long".repeat(20))
 }
@@ -50,7 +50,7 @@ impl Filling<'_> {
         self.note(text, made.expect("mkdir").node)
     }
 
-    /// A file with bytes at these places.
+    /// Returns a file with bytes at these places.
     fn file(&mut self, dir: NodeId, text: &str, parts: &[(u64, usize)]) -> NodeId {
         let set = SetAttr::default();
         let made = self.fs.create(self.cx, dir, name(text), Create::New, &set);
@@ -130,7 +130,7 @@ impl Made {
         }
     }
 
-    /// A field of the superblock, as 64 bits.
+    /// Returns a field of the superblock, as 64 bits.
     pub(super) fn field(&self, what: &str) -> u64 {
         let value = self.superblock.get(what).expect("a field");
         let number = match value.strip_prefix("0x") {
@@ -148,12 +148,12 @@ impl Made {
         self.shape.kind == "ffs2"
     }
 
-    /// Whether it is of 4.3BSD.
+    /// Returns whether it is of 4.3BSD.
     pub(super) fn is_old(&self) -> bool {
         self.shape.make.contains("old")
     }
 
-    /// Where the first superblock stands.
+    /// Returns where the first superblock stands.
     pub(super) fn head(&self) -> usize {
         if self.is_ufs2() { 65_536 } else { 8192 }
     }
@@ -162,7 +162,7 @@ impl Made {
         *self.inos.get(text).expect("a node")
     }
 
-    /// The path that ends with an inode's name.
+    /// Returns the path that ends with an inode's name.
     pub(super) fn ino_of(&self, path: &[u8]) -> Option<u64> {
         let last = path.rsplit(|&byte| byte == b'/').next()?;
         let text = match last {
@@ -172,14 +172,14 @@ impl Made {
         self.inos.get(text).copied()
     }
 
-    /// Where a node's inode stands.
+    /// Returns where a node's inode stands.
     pub(super) fn inode(&self, text: &str) -> usize {
         let ino = self.ino(text);
         let (ipg, size) = (self.field("fs_ipg"), if self.is_ufs2() { 256 } else { 128 });
         (self.start(ino / ipg) + self.field("fs_iblkno") * FRAGMENT + ino % ipg * size) as usize
     }
 
-    /// Where the structures of a group begin.
+    /// Returns where the structures of a group begin.
     fn start(&self, group: u64) -> u64 {
         let base = group * self.field("fs_fpg");
         let skew = match self.is_ufs2() {
@@ -200,13 +200,13 @@ impl Made {
         (self.start(number) + self.field("fs_sblkno") * FRAGMENT) as usize
     }
 
-    /// A map of a group, which the head has an offset to at this byte.
+    /// Returns a map of a group, which the head has an offset to at this byte.
     pub(super) fn map(&self, group: u64, field: usize) -> usize {
         let at = self.group(group);
         at + self.get(&self.image, at + field, 4) as usize
     }
 
-    /// Where pointer `index` of an inode stands: 12 direct ones and 3 others.
+    /// Returns where pointer `index` of an inode stands: 12 direct ones and 3 others.
     pub(super) fn pointer(&self, text: &str, index: usize) -> usize {
         let (db, len) = if self.is_ufs2() { (112, 8) } else { (40, 4) };
         self.inode(text) + db + index * len
@@ -216,7 +216,7 @@ impl Made {
         if self.is_ufs2() { 8 } else { 4 }
     }
 
-    /// Where the size stands, and the count of sectors.
+    /// Returns where the size stands, and the count of sectors.
     pub(super) fn size(&self, text: &str) -> usize {
         self.inode(text) + if self.is_ufs2() { 16 } else { 8 }
     }
@@ -225,17 +225,17 @@ impl Made {
         self.inode(text) + if self.is_ufs2() { 24 } else { 104 }
     }
 
-    /// What a pointer leads to, in bytes.
+    /// Returns what a pointer leads to, in bytes.
     pub(super) fn leads(&self, at: usize) -> usize {
         (self.get(&self.image, at, self.pointer_len()) * FRAGMENT) as usize
     }
 
-    /// Where the first block of a node is.
+    /// Returns where the first block of a node is.
     pub(super) fn block(&self, text: &str) -> usize {
         self.leads(self.pointer(text, 0))
     }
 
-    /// Where the entry of a name stands.
+    /// Returns where the entry of a name stands.
     pub(super) fn entry(&self, dir: &str, text: &str) -> usize {
         let mut at = self.block(dir);
         let end = at + 4096;
@@ -251,7 +251,7 @@ impl Made {
         panic!("'{text}' is in '{dir}'")
     }
 
-    /// The byte of an entry that holds the length of the name.
+    /// Returns the byte of an entry that holds the length of the name.
     pub(super) fn name_len(&self, entry: usize) -> usize {
         match (self.is_old(), self.is_big()) {
             (true, false) => entry + 6,

@@ -55,7 +55,7 @@ fn damaged(m: &Made, kind: &Kind) -> Result<Vec<u8>, String> {
         .ok_or_else(|| "does nothing".into())
 }
 
-/// What a check tells: paths, and messages with their codes.
+/// Returns what a check tells: paths, and messages with their codes.
 fn told(dev: Arc<dyn BlockDevice>) -> Vec<(Vec<u8>, String)> {
     let mut told = Vec::new();
     let mut tell = |f: &Finding| {
@@ -73,7 +73,7 @@ fn told(dev: Arc<dyn BlockDevice>) -> Vec<(Vec<u8>, String)> {
     told
 }
 
-/// Whether it was told that a file may be lost: by its path, or by its inode.
+/// Returns whether it was told that a file may be lost: by its path, or by its inode.
 fn is_told(m: &Made, path: &[u8], told: &[(Vec<u8>, String)]) -> bool {
     let number = m.ino_of(path).expect("an inode").to_string();
     told.iter().any(|(its, message)| {
@@ -82,7 +82,7 @@ fn is_told(m: &Made, path: &[u8], told: &[(Vec<u8>, String)]) -> bool {
     })
 }
 
-/// How much can be read of a volume, which perhaps cannot even be attached. The long file with a
+/// Returns how much can be read of a volume, which perhaps cannot even be attached. The long file with a
 /// hole counts only if `all` does.
 fn readable(m: &Made, dev: &Arc<MemDevice>, all: bool) -> Readable {
     let Ok(fs) = attach_read_only(&FFS, dev.clone(), "") else {
@@ -97,7 +97,7 @@ fn readable(m: &Made, dev: &Arc<MemDevice>, all: bool) -> Readable {
     })
 }
 
-/// What is wrong with how one kind of damage is mended.
+/// Returns what is wrong with how one kind of damage is mended.
 fn mended(m: &Made, kind: &Kind) -> Result<Mended, String> {
     let dev = Arc::new(MemDevice::from_vec(damaged(m, kind)?));
     let is_of_sparse = kind.what.contains("double");
@@ -147,7 +147,7 @@ fn read_otherwise(mended: &Mended) -> Result<(), String> {
     }
 }
 
-/// Whether others look at all of it (`VOLARY_SUITES=all`), rather than at a part.
+/// Returns whether others look at all of it (`VOLARY_SUITES=all`), rather than at a part.
 pub(crate) fn is_whole() -> bool {
     std::env::var_os("VOLARY_SUITES").is_some_and(|suites| suites == "all")
 }

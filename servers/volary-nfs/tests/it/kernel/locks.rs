@@ -90,7 +90,7 @@ impl Ways {
         command
     }
 
-    /// What the server takes for the guest's portmapper: each call to another program
+    /// Returns what the server takes for the guest's portmapper: each call to another program
     /// goes on to the guest, and its answer back. Gives the port, and those calls.
     fn relay(&self) -> (u16, mpsc::Receiver<Call>) {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
@@ -159,7 +159,7 @@ fn send(stream: &mut TcpStream, record: &[u8]) -> Option<()> {
     stream.write_all(&[&mark, record].concat()).ok()
 }
 
-/// The next call to the guest; a guest takes minutes if the machine is busy.
+/// Returns the next call to the guest; a guest takes minutes if the machine is busy.
 fn next(calls: &mpsc::Receiver<Call>) -> Call {
     calls.recv_timeout(Duration::from_secs(300)).unwrap()
 }

@@ -130,7 +130,7 @@ impl Client {
         }
     }
 
-    /// The answer to a challenge, and the session key.
+    /// Returns the answer to a challenge, and the session key.
     pub(crate) fn answer(&self, challenge: &[u8]) -> (Vec<u8>, [u8; 16]) {
         (self.authenticate(challenge), self.session_key)
     }
@@ -180,7 +180,7 @@ fn negotiate_message() -> Vec<u8> {
     hex("4e544c4d53535000 01000000 05820862 0000000000000000 0000000000000000")
 }
 
-/// An exchange up to the answer to the challenge, changed by `change`.
+/// Returns an exchange up to the answer to the challenge, changed by `change`.
 fn exchange(client: &Client, change: impl Fn(&mut Vec<u8>)) -> Result<[u8; 16], Refused> {
     let users = users();
     let mut ntlm = Ntlm::default();

@@ -79,7 +79,7 @@ impl Client {
         self.hear()
     }
 
-    /// The replies that have come.
+    /// Returns the replies that have come.
     pub(super) fn hear(&mut self) -> Result<Vec<Heard>, Broken> {
         let mut len = [0; 4];
         if self.socket.read_exact(&mut len).is_err() {
@@ -127,7 +127,7 @@ impl Client {
         assert!(end.map_or_else(|e| e.kind() == reset, |len| len == 0));
     }
 
-    /// A request, neither signed nor sealed, which uses up `charge` ids.
+    /// Returns a request, neither signed nor sealed, which uses up `charge` ids.
     pub(super) fn request(&mut self, command: Command, charge: u16, body: &[u8]) -> Vec<u8> {
         let header = Header {
             credit_charge: charge,
@@ -142,7 +142,7 @@ impl Client {
         [&header.emit()[..], body].concat()
     }
 
-    /// A request as the session has it.
+    /// Returns a request as the session has it.
     pub(super) fn secured(&mut self, command: Command, body: &[u8]) -> Vec<u8> {
         let message = self.request(command, 1, body);
         if self.seals {
@@ -308,7 +308,7 @@ pub(super) fn setup_body(token: &[u8]) -> Vec<u8> {
     out.done()
 }
 
-/// The number of credits that a reply grants.
+/// Returns the number of credits that a reply grants.
 pub(super) fn granted(heard: &Heard) -> u16 {
     let mut c = Cursor::new(&heard.message[14..]);
     c.u16().expect("a header")

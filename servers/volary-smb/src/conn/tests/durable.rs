@@ -14,7 +14,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 type Context = (&'static [u8; 4], Vec<u8>);
 
-/// A CREATE of `name` under a batch oplock.
+/// Returns a CREATE of `name` under a batch oplock.
 fn create_body(name: &str, contexts: &[Context]) -> Vec<u8> {
     let name: Vec<u8> = name.encode_utf16().flat_map(u16::to_le_bytes).collect();
     let contexts = crate::files::contexts_of(contexts);
@@ -96,7 +96,7 @@ fn posix(server: &Server) -> Session {
         .session(Cred::root())
 }
 
-/// A client that opened "f" durably, and its open.
+/// Returns a client that opened "f" durably, and its open.
 fn with_open(server: &Server) -> (Client, [u8; 16]) {
     let mut first = client(server);
     let made = create(&mut first, &[ask_v2(0, 7)]);

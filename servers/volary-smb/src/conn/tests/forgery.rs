@@ -40,7 +40,7 @@ fn requests() -> Vec<(Command, Vec<u8>)> {
     ]
 }
 
-/// What may come of a forged message: the end of the connection, nothing, or
+/// Returns what may come of a forged message: the end of the connection, nothing, or
 /// a reply that says no and is not signed.
 fn is_refused(outcome: &Result<Vec<Heard>, Broken>) -> bool {
     let Ok(replies) = outcome else {
@@ -125,7 +125,7 @@ fn what_is_not_signed_or_signed_with_another_key_is_refused() {
     }
 }
 
-/// Whether the connection, reading it, knows who signed a message.
+/// Returns whether the connection, reading it, knows who signed a message.
 fn is_known(client: &mut Client, message: &[u8]) -> bool {
     let mut bytes = vec![0xFF; 7];
     let frame = std::thread::scope(|scope| {

@@ -26,7 +26,7 @@ fn now() -> Time {
     SystemTime::now().into()
 }
 
-/// A server of one empty volume, whose user is "user" with the password "pass".
+/// Returns a server of one empty volume, whose user is "user" with the password "pass".
 fn config(dialect: Dialect) -> Config {
     let mut config = Config::new("SERVER", now);
     let fs = Mem::attach(MemOptions::default(), now()).expect("a volume");
@@ -40,7 +40,7 @@ fn config(dialect: Dialect) -> Config {
     config
 }
 
-/// The server's side of a connection and the client's, with no thread between
+/// Returns the server's side of a connection and the client's, with no thread between
 /// them.
 fn pair(server: &Server) -> (Arc<Conn>, TcpStream) {
     let (socket, client) = sockets();
@@ -49,14 +49,14 @@ fn pair(server: &Server) -> (Arc<Conn>, TcpStream) {
     (Arc::new(conn), client)
 }
 
-/// The server's end of a connection, and the client's.
+/// Returns the server's end of a connection, and the client's.
 fn sockets() -> (TcpStream, TcpStream) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
     let client = TcpStream::connect(listener.local_addr().expect("an address")).expect("a client");
     (listener.accept().expect("a connection").0, client)
 }
 
-/// A client that has logged on and is connected to the share.
+/// Returns a client that has logged on and is connected to the share.
 fn joined(server: &Server, dialect: Dialect, signing: Option<u16>, cipher: Option<u16>) -> Client {
     let mut client = Client::new(pair(server), dialect, signing, cipher);
     client.log_on("user", "pass").expect("a logon");

@@ -126,7 +126,7 @@ fn check_lease(call: &Call<'_>, request: &Request<'_>, file: &File) -> Result<()
     same.then_some(()).ok_or(Status::OBJECT_NAME_NOT_FOUND)
 }
 
-/// Whether the request's path is the one that the file was opened by, or has now.
+/// Returns whether the request's path is the one that the file was opened by, or has now.
 fn is_at(request: &Request<'_>, file: &File) -> bool {
     let Ok(asked) = Path::parse(request.name) else {
         return false;

@@ -185,7 +185,7 @@ fn lease(data: &[u8]) -> Option<LeaseAsked> {
     })
 }
 
-/// A lease as granted (`RqLs` in the response): of the second version with a `base`, from which
+/// Returns a lease as granted (`RqLs` in the response): of the second version with a `base`, from which
 /// the session's epochs are counted.
 pub(crate) fn lease_granted(asked: &LeaseAsked, lease: &Lease, base: Option<u16>) -> Vec<u8> {
     let mut flags = if lease.breaking { BREAK_IN_PROGRESS } else { 0 };

@@ -6,7 +6,7 @@ use crate::files::open::Claim;
 use crate::wire::Dialect;
 use std::time::Duration;
 
-/// How long an open is kept whose client leaves that to the server.
+/// How long a durable open outlives its connection if the client names no time.
 const TIME_USUAL: Duration = Duration::from_secs(60);
 
 /// A context of the response.
@@ -16,7 +16,7 @@ pub(super) fn is_v2(call: &Call<'_>) -> bool {
     call.link.dialect() >= Dialect::Smb300
 }
 
-/// What a new open may be called by, if by anything, and the context that tells the client that it
+/// Returns what a new open may be called by, if by anything, and the context that tells the client that it
 /// is durable; `durable` if it has what makes it so.
 pub(super) fn of(
     call: &Call<'_>,
@@ -28,7 +28,7 @@ pub(super) fn of(
     (claim, context)
 }
 
-/// What the open may be called by, if by anything; `durable` if it has what makes it so.
+/// Returns what the open may be called by, if by anything; `durable` if it has what makes it so.
 fn claim(call: &Call<'_>, request: &Request<'_>, durable: bool) -> Option<Box<Claim>> {
     let v2 = request.asked.durable_v2.filter(|_| is_v2(call));
     if v2.is_none() && !request.asked.durable {
@@ -49,7 +49,7 @@ fn claim(call: &Call<'_>, request: &Request<'_>, durable: bool) -> Option<Box<Cl
     }))
 }
 
-/// The context that tells the client that its open is durable.
+/// Returns the context that tells the client that its open is durable.
 pub(super) fn granted(claim: Option<&Claim>) -> Option<Context> {
     let claim = claim?;
     let time = claim.time?;

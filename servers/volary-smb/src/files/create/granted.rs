@@ -13,7 +13,7 @@ use volary_core::Attr;
 use volary_session::Session;
 
 impl Opening<'_, '_> {
-    /// The rights on a node that is there.
+    /// Returns the rights on a node that is there.
     ///
     /// # Errors
     /// `ACCESS_DENIED` for more than the caller or the tree may, for writing what is read-only, and
@@ -67,7 +67,7 @@ impl Opening<'_, '_> {
         Ok(granted)
     }
 
-    /// The rights on a node that is about to be made: what its maker asks for.
+    /// Returns the rights on a node that is about to be made: what its maker asks for.
     pub(super) fn granted_new(&self) -> Result<u32, Failure> {
         let all = access::ALL & self.call.tree.access;
         let asked = self.request.access & !access::MAXIMUM_ALLOWED;
@@ -81,13 +81,13 @@ impl Opening<'_, '_> {
         })
     }
 
-    /// The most that the caller can have of the node in this tree.
+    /// Returns the most that the caller can have of the node in this tree.
     pub(super) fn maximal(&self, walked: &Walked, attr: &Attr) -> Result<u32, Failure> {
         maximal(self.call, walked.dir_attr.as_ref(), attr)
     }
 }
 
-/// The most that the caller can have, in its tree, of a node that has a name in `dir`; `None` for the
+/// Returns the most that the caller can have, in its tree, of a node that has a name in `dir`; `None` for the
 /// root of the share.
 ///
 /// # Errors
@@ -103,7 +103,7 @@ pub(in crate::files) fn maximal(
     let found = |dir| access::as_found(session, dir);
     let dir_found = dir.map(found).transpose()?;
     let mut maximal = access::maximal(attr, dir_found.as_ref(), cred);
-    let root = call.tree.common.all_seeing();
+    let root = call.tree.common.root_session();
     if let Some(kept) = stored::read(&root, of) {
         let by_dir = match dir {
             Some(dir) => by_dir(session, &root, dir)?,
@@ -120,7 +120,7 @@ pub(in crate::files) fn maximal(
     Ok(maximal & call.tree.access)
 }
 
-/// The rights on an entry that its directory gives: to look at attributes to who may list it,
+/// Returns the rights on an entry that its directory gives: to look at attributes to who may list it,
 /// to delete to who may delete all in it.
 fn by_dir(session: &Session, root: &Session, dir: &Attr) -> Result<u32, Failure> {
     let cred = session.cred();

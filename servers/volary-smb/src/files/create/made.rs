@@ -45,7 +45,7 @@ impl Opening<'_, '_> {
             return Err(Status::OBJECT_NAME_INVALID.into());
         };
         let common = &self.call.tree.common;
-        let root = common.all_seeing();
+        let root = common.root_session();
         if let Some(attr) = &walked.dir_attr {
             stored::check_add(&root, attr, self.session.cred(), is_dir)?;
         }
@@ -75,7 +75,7 @@ impl Opening<'_, '_> {
         Ok(opened)
     }
 
-    /// What is made is its owner's alone until it has the descriptor that it is to have.
+    /// Returns what is made is its owner's alone until it has the descriptor that it is to have.
     fn new_mode(&self, root: &Session, walked: &Walked, is_dir: bool) -> u32 {
         let mode = if is_dir { DIR_MODE } else { FILE_MODE };
         let has_rules = match self.request.asked.descriptor {
@@ -177,7 +177,7 @@ impl Opening<'_, '_> {
     fn protect(&self, opened: &Opened) -> Result<bool, Failure> {
         let attr = &opened.entry.attr;
         let common = &self.call.tree.common;
-        let (root, alone) = (common.all_seeing(), &common.protecting);
+        let (root, alone) = (common.root_session(), &common.protecting);
         if let Some(bytes) = self.request.asked.descriptor {
             let descriptor = Descriptor::parse(bytes).ok_or(Status::INVALID_SECURITY_DESCR)?;
             let given = descriptor.parts();

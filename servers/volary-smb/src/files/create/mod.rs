@@ -219,14 +219,14 @@ impl Opening<'_, '_> {
         mode_for(reads, writes)
     }
 
-    /// The key of the lease, or of the oplock, that is asked for.
+    /// Returns the key of the lease, or of the oplock, that is asked for.
     fn key(&self) -> Option<LeaseKey> {
         let oplock = bits_of_level(self.request.oplock) != LeaseBits::NONE;
         let own = || oplock::oplock_key(self.call.link, self.id);
         self.lease.or_else(|| oplock.then(own))
     }
 
-    /// The key of the lease on the directory that the client holds.
+    /// Returns the key of the lease on the directory that the client holds.
     fn parent_key(&self) -> Option<LeaseKey> {
         self.lease?;
         let parent = self.request.asked.lease?.v2?.parent?;
@@ -310,7 +310,7 @@ impl Opening<'_, '_> {
         Ok(response.emit())
     }
 
-    /// What is open now. Before it was opened, others' gathered writes may have been missing; what
+    /// Returns what is open now. Before it was opened, others' gathered writes may have been missing; what
     /// was just made is as it was made.
     fn attr_now(&self, opened: &Opened) -> CoreResult<Attr> {
         if opened.is_bare {

@@ -102,7 +102,7 @@ impl<'a> Request<'a> {
 }
 
 impl Request<'_> {
-    /// The key of the lease that is asked for, on a dialect that has leases.
+    /// Returns the key of the lease that is asked for, on a dialect that has leases.
     pub(super) fn lease(&self, call: &Call<'_>) -> Option<LeaseKey> {
         let asked = self.asked.lease.filter(|_| self.oplock == level::LEASE)?;
         let oldest = match asked.v2 {
@@ -112,7 +112,7 @@ impl Request<'_> {
         (call.link.dialect() >= oldest).then(|| oplock::lease_key(call, asked.key))
     }
 
-    /// What share modes are told, for these rights.
+    /// Returns what share modes are told, for these rights.
     pub(super) fn shares(&self, access: u32) -> Share {
         let right = |mask: u32, right: Rights| {
             if access & mask != 0 {

@@ -84,7 +84,7 @@ impl Known {
         AsOf(self.nodes.lock().news)
     }
 
-    /// What is remembered of a node.
+    /// Returns what is remembered of a node.
     pub(crate) fn kept(&self, node: NodeId) -> Option<Kept> {
         let found = self.nodes.lock().kept.get(&node).copied();
         found.and_then(|(kept, since)| self.is_fresh(since).then_some(kept))
@@ -105,7 +105,7 @@ impl Known {
         nodes.kept.insert(node, (kept, now()));
     }
 
-    /// Whether the directory may have a name of this [`hash`]; none if that is not known.
+    /// Returns whether the directory may have a name of this [`hash`]; none if that is not known.
     pub(crate) fn may_have(&self, dir: NodeId, hash: u64) -> Option<bool> {
         self.names.may_have(dir, hash, |since| self.is_fresh(since))
     }

@@ -24,7 +24,7 @@ const DIRS_MAX: usize = 1024;
 /// A directory is read again when it was given more names than twice those it had, and this.
 const SLACK: usize = 1024;
 
-/// The same for names that differ in case alone; for no others, but by chance.
+/// Returns the same for names that differ in case alone; for no others, but by chance.
 pub(crate) fn hash(name: &str) -> u64 {
     static SEED: LazyLock<RandomState> = LazyLock::new(RandomState::new);
     let mut hasher = SEED.build_hasher();
@@ -112,7 +112,7 @@ impl State {
 }
 
 impl Names {
-    /// Whether the directory may have a name of this hash; none if that is not known, or not
+    /// Returns whether the directory may have a name of this hash; none if that is not known, or not
     /// `fresh` any more.
     pub(super) fn may_have(
         &self,

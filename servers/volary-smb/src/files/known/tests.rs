@@ -14,7 +14,7 @@ fn volume() -> Arc<Volume> {
     Volume::new(fs, VolumeOptions::new("known", now))
 }
 
-/// What the path leads to, by the name that the volume has.
+/// Returns what the path leads to, by the name that the volume has.
 fn found(session: &Session, common: &Common, path: &str) -> Option<String> {
     let parsed = Path::parse(&to_utf16(path.as_bytes())).unwrap();
     let walked = path::walk(

@@ -26,7 +26,7 @@ pub(crate) const READ: u8 = 1;
 const HANDLE: u8 = 2;
 const WRITE: u8 = 4;
 
-/// The bits that an oplock level stands for.
+/// Returns the bits that an oplock level stands for.
 pub(crate) fn bits_of_level(level: u8) -> LeaseBits {
     LeaseBits(match level {
         level::II => READ,
@@ -36,7 +36,7 @@ pub(crate) fn bits_of_level(level: u8) -> LeaseBits {
     })
 }
 
-/// The oplock level that stands for the bits.
+/// Returns the oplock level that stands for the bits.
 pub(crate) fn level_of_bits(bits: LeaseBits) -> u8 {
     match bits.0 {
         all if all == READ | HANDLE | WRITE => level::BATCH,
@@ -74,16 +74,18 @@ enum Told {
 }
 
 impl Breaker {
+    /// Returns what tells the client of breaks of an oplock.
     pub(crate) fn of_oplock(way: Way, keeper: Weak<dyn Keeper>) -> Arc<Self> {
         Self::new(way, Told::Oplock, keeper)
     }
 
-    /// A lease of the second version has a `base`: the epoch from which the session's are counted.
+    /// Returns what tells the client of breaks of a lease. `base` is of the second version: the epoch from which the
+    /// session's are counted.
     pub(crate) fn of_lease(way: Way, base: Option<u16>, keeper: Weak<dyn Keeper>) -> Arc<Self> {
         Self::new(way, Told::Lease { base }, keeper)
     }
 
-    /// The epoch from which the session's are counted, for a lease of the second version.
+    /// Returns the epoch from which the session's are counted, for a lease of the second version.
     pub(crate) fn base(&self) -> Option<u16> {
         match self.told {
             Told::Lease { base } => base,
@@ -91,25 +93,25 @@ impl Breaker {
         }
     }
 
-    /// Whether the client can be told.
+    /// Returns whether the client can be told.
     pub(crate) fn reaches(&self) -> bool {
         let way = self.way.lock();
         let open = way.link.upgrade().is_some_and(|link| !link.is_closed());
         open && way.logon.upgrade().is_some_and(|logon| !logon.has_ended())
     }
 
-    /// The client's connection.
+    /// Returns the client's connection.
     pub(crate) fn link(&self) -> Option<Arc<Link>> {
         self.way.lock().link.upgrade()
     }
 
-    /// From now on the client is reached as `other` does it.
+    /// Reaches the client as `other` does, from now on.
     pub(crate) fn go_by_way_of(&self, other: &Self) {
         let way = other.way.lock().clone();
         *self.way.lock() = way;
     }
 
-    /// From now on the client is reached by this way.
+    /// Reaches the client by this way, from now on.
     pub(crate) fn follow(&self, way: Way) {
         *self.way.lock() = way;
     }

@@ -68,7 +68,7 @@ impl Common {
         common
     }
 
-    /// The persistent half of a file id: no file of the share has had it.
+    /// Returns the persistent half of a file id: no file of the share has had it.
     pub(crate) fn next_persistent(&self) -> u64 {
         self.next.fetch_add(1, Ordering::Relaxed)
     }
@@ -90,12 +90,12 @@ impl Common {
         }
     }
 
-    /// Whether nothing of the share is open.
+    /// Returns whether nothing of the share is open.
     pub(crate) fn is_idle(&self) -> bool {
         self.files.lock().is_empty()
     }
 
-    /// The opens of a node.
+    /// Returns the opens of a node.
     pub(crate) fn of_node(&self, node: NodeId) -> Vec<Arc<File>> {
         let files = self.files.lock();
         files.get(&node).cloned().unwrap_or_default()
@@ -119,7 +119,7 @@ impl Common {
         }
     }
 
-    /// The node's time of change, as a FILETIME. One that a client has set holds until the node
+    /// Returns the node's time of change, as a FILETIME. One that a client has set holds until the node
     /// changes again; volumes keep no such time, so it is forgotten with the server, or when too
     /// many are.
     pub(crate) fn change_time(&self, attr: &Attr) -> u64 {
@@ -150,7 +150,7 @@ impl Common {
         Arc::clone(breaker)
     }
 
-    /// An open of a lease has ended.
+    /// Counts an open of a lease that has ended; forgets the lease with its last one.
     pub(crate) fn leave_lease(&self, key: LeaseKey) {
         let mut leases = self.leases.lock();
         if let Some((count, _)) = leases.get_mut(&key) {
@@ -161,17 +161,17 @@ impl Common {
         }
     }
 
-    /// What the volume can do.
+    /// Returns what the volume can do.
     pub(crate) fn caps(&self) -> Caps {
         self.volume.caps()
     }
 
-    /// A session that may look at all, for what the server does on its own.
-    pub(crate) fn all_seeing(&self) -> Session {
-        self.volume.session(Cred::root()).with_client(self.client)
+    /// Returns root's session, for what the server does on its own.
+    pub(crate) fn root_session(&self) -> Session {
+        self.by(None).root_session()
     }
 
-    /// Who makes changes here, if that is known.
+    /// Returns who makes changes here, if that is known.
     pub(super) fn by<'a>(&'a self, cred: Option<&'a Cred>) -> By<'a> {
         By {
             volume: &self.volume,

@@ -106,7 +106,7 @@ impl Durables {
         self.changed.notify_all();
     }
 
-    /// What is known of a CREATE of this name; if nothing, it is under way from now on.
+    /// Returns what is known of a CREATE of this name; if nothing, it is under way from now on.
     pub(crate) fn begin(&self, name: CreateName) -> Named<'_> {
         let mut state = self.state.lock();
         if let Some(file) = state.named.get(&name) {
@@ -121,7 +121,7 @@ impl Durables {
         })
     }
 
-    /// The opens of a program's instance.
+    /// Returns the opens of a program's instance.
     pub(crate) fn of_app(&self, app: [u8; 16]) -> Vec<Arc<File>> {
         let state = self.state.lock();
         state.of_apps.get(&app).cloned().unwrap_or_default()
@@ -159,7 +159,7 @@ impl Durables {
         self.state.lock().kept.remove(&file.id.persistent).is_some()
     }
 
-    /// No thread waits for their time to be over.
+    /// Notes that no thread waits for their time to be over.
     pub(super) fn is_left(&self) {
         self.state.lock().is_watched = false;
     }

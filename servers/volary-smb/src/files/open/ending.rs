@@ -33,7 +33,7 @@ pub(crate) fn end(common: &Common, session: &Session, file: &Arc<File>) -> CoreR
     closed
 }
 
-/// Whoever watches a directory that is about to go is told so.
+/// Tells whoever watches a directory that it is about to be removed.
 pub(crate) fn tell_deletion(common: &Common, session: &Session, file: &File) {
     for other in common.of_node(file.node) {
         let watch = other.watch.lock().clone();
@@ -81,7 +81,7 @@ fn keep(tree: &Arc<Tree>, file: &Arc<File>) -> bool {
     holds(tree, file) || !durables.let_go(file)
 }
 
-/// Whether the open has, undisturbed, what makes it durable.
+/// Returns whether the open has, undisturbed, what makes it durable.
 fn holds(tree: &Tree, file: &File) -> bool {
     let Some(key) = file.lease.or(file.oplock) else {
         return false;

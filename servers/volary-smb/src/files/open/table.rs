@@ -23,7 +23,7 @@ const FILES_MAX: usize = 1 << 16;
 
 /// The tree that a file is open in, as far as others need it who find the file elsewhere.
 pub(crate) trait Home: fmt::Debug + Send + Sync {
-    /// The session by which it was opened.
+    /// Returns the session by which it was opened.
     fn session(&self) -> &Session;
 
     /// Takes a file out of the tree's table; false if it is not there.
@@ -95,7 +95,7 @@ impl File {
         self.kind == FileKind::Dir
     }
 
-    /// Whether it was opened for any of these rights.
+    /// Returns whether it was opened for any of these rights.
     pub(crate) fn has_any(&self, rights: u32) -> bool {
         self.access & rights != 0
     }
@@ -120,7 +120,7 @@ impl File {
         }
     }
 
-    /// Whether a request with this `ChannelSequence` is no older than others that came; half of all
+    /// Returns whether a request with this `ChannelSequence` is no older than others that came; half of all
     /// numbers are older.
     pub(crate) fn is_current(&self, sequence: u16) -> bool {
         let mut newest = self.sequence.lock();
@@ -144,7 +144,7 @@ impl File {
         }
     }
 
-    /// The same open in another tree, where it has this id; what it has of its own moves there.
+    /// Returns the same open in another tree, where it has this id; what it has of its own moves there.
     pub(crate) fn moved(&self, id: FileId, sequence: Option<u16>, tree: Weak<dyn Home>) -> Self {
         Self {
             id,
@@ -200,7 +200,7 @@ pub(crate) struct FileTable {
 }
 
 impl FileTable {
-    /// An id that no file of the tree has had.
+    /// Returns an id that no file of the tree has had.
     pub(crate) fn next_volatile(&self) -> u64 {
         self.next.fetch_add(1, Ordering::Relaxed).wrapping_add(1)
     }
@@ -235,7 +235,7 @@ impl FileTable {
         }
     }
 
-    /// How many there are.
+    /// Returns how many there are.
     pub(crate) fn len(&self) -> usize {
         self.files.read().len()
     }

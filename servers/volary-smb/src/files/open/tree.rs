@@ -33,7 +33,7 @@ pub(crate) struct Tree {
 }
 
 impl Tree {
-    /// The share's name.
+    /// Returns the share's name.
     pub(crate) fn name(&self) -> &str {
         let share = self.config.shares.get(self.share);
         share.map_or("", |share| &share.name)
@@ -43,12 +43,12 @@ impl Tree {
         &self.config.limits
     }
 
-    /// Its user, as who makes changes.
+    /// Returns its user, as who makes changes.
     pub(crate) fn by(&self) -> By<'_> {
         self.common.by(Some(self.session.cred()))
     }
 
-    /// Whether all changes are refused.
+    /// Returns whether all changes are refused.
     pub(crate) fn is_read_only(&self) -> bool {
         self.access == ACCESS_READ
     }

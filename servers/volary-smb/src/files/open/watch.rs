@@ -67,7 +67,7 @@ struct State {
 }
 
 impl<F: Send + Sync + 'static> Watch<F> {
-    /// A watch of a directory by an open of it, which takes one of what its user may have; `bytes`
+    /// Returns a watch of a directory by an open of it, which takes one of what its user may have; `bytes`
     /// counts what is kept for all watches of the share.
     pub(crate) fn new(
         file: &Arc<F>,
@@ -214,7 +214,7 @@ impl State {
     }
 }
 
-/// An answer that is no error, without changes.
+/// Returns an answer that is no error, without changes.
 fn told(status: Status) -> Failure {
     Failure::with_body(status, reply(&[]))
 }

@@ -85,7 +85,7 @@ impl Descriptor {
         })
     }
 
-    /// Which parts are there.
+    /// Returns which parts are there.
     pub(crate) fn parts(&self) -> u32 {
         let part = |there: bool, part: u32| if there { part } else { 0 };
         part(self.owner.is_some(), parts::OWNER)
@@ -93,7 +93,7 @@ impl Descriptor {
             | part(self.dacl.is_some(), parts::DACL)
     }
 
-    /// Its bytes.
+    /// Returns its bytes.
     pub(crate) fn emit(&self) -> Vec<u8> {
         let mut out = Out::new();
         let present = if self.dacl.is_some() { DACL_PRESENT } else { 0 };

@@ -33,12 +33,12 @@ pub(super) struct Record {
 }
 
 impl Record {
-    /// Whether it counts for a node with these attributes.
+    /// Returns whether it counts for a node with these attributes.
     pub(super) fn counts(&self, attr: &Attr) -> bool {
         (self.uid, self.gid, self.bits) == (attr.uid, attr.gid, attr.mode & BITS)
     }
 
-    /// The same node, with rules that give nobody anything.
+    /// Returns the same node, with rules that give nobody anything.
     fn closed(&self) -> Self {
         let closed = Descriptor {
             dacl: Some(Dacl::Rules(Vec::new())),
@@ -63,7 +63,7 @@ pub(super) fn find(root: &Session, node: NodeId) -> Found {
     names.find_map(|name| Some((name, root.getxattr(node, name).ok()?)))
 }
 
-/// The record of a value that counts for a node with these attributes.
+/// Returns the record of a value that counts for a node with these attributes.
 pub(super) fn counting(value: &[u8], attr: &Attr) -> Option<Record> {
     let record = |at: usize, len: usize| {
         Some(Record {

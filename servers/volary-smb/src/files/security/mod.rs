@@ -23,7 +23,7 @@ use sid::{Principal, Sid};
 use volary_core::{Acl, Attr, Caps, NodeId, SetAttr};
 use volary_session::Session;
 
-/// The asked-for parts of a node's descriptor: of the one that is kept, or of what the mode says.
+/// Returns the asked-for parts of a node's descriptor: of the one that is kept, or of what the mode says.
 pub(crate) fn of_node(root: &Session, attr: &Attr, asked: u32) -> Descriptor {
     let Some(mut kept) = stored::read(root, attr) else {
         // One that is damaged lets nobody but the owner in, as the mode of it says.
@@ -94,7 +94,7 @@ pub(crate) fn inherit(
     }
 }
 
-/// The asked-for parts of what owner, group and mode say, and an access list.
+/// Returns the asked-for parts of what owner, group and mode say, and an access list.
 fn describe(attr: &Attr, acl: Option<&Acl>, asked: u32) -> Descriptor {
     let wants = |part: u32| asked & part != 0;
     Descriptor {
@@ -123,7 +123,7 @@ fn classes(attr: &Attr, acl: Option<&Acl>) -> (Classes, Classes) {
     (users.collect(), groups)
 }
 
-/// The rules that say what the mode says, or an access list: each class is first denied what only
+/// Returns the rules that say what the mode says, or an access list: each class is first denied what only
 /// later ones have. Where there are several groups, each gives what it gives before any is denied
 /// the rest.
 fn rules(attr: &Attr, acl: Option<&Acl>) -> Vec<Ace> {
@@ -167,7 +167,7 @@ fn rules(attr: &Attr, acl: Option<&Acl>) -> Vec<Ace> {
     rules
 }
 
-/// The changes of owner, group and mode that setting these parts of a descriptor means.
+/// Returns the changes of owner, group and mode that setting these parts of a descriptor means.
 ///
 /// # Errors
 /// `NOT_SUPPORTED` for what they cannot say.
@@ -200,7 +200,7 @@ fn changes(attr: &Attr, descriptor: &Descriptor, given: u32) -> Result<SetAttr, 
     Ok(set)
 }
 
-/// The permission bits that the rules give the three classes.
+/// Returns the permission bits that the rules give the three classes.
 ///
 /// # Errors
 /// `NOT_SUPPORTED`.

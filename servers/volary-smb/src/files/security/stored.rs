@@ -23,14 +23,14 @@ const OBJECT_INHERIT: u8 = 0x1;
 const CONTAINER_INHERIT: u8 = 0x2;
 const NO_PROPAGATE: u8 = 0x4;
 
-/// The node's descriptor, if one is kept and still counts. `root` is a session that may look at
+/// Returns the node's descriptor, if one is kept and still counts. `root` is a session that may look at
 /// all.
 pub(crate) fn read(root: &Session, attr: &Attr) -> Option<Descriptor> {
     let (_, value) = kept::find(root, attr.node)?;
     Descriptor::parse(&kept::counting(&value, attr)?.descriptor)
 }
 
-/// What a descriptor makes of owner, group and permission bits.
+/// Returns what a descriptor makes of owner, group and permission bits.
 ///
 /// # Errors
 /// `INVALID_OWNER` and `INVALID_PRIMARY_GROUP` for those that are no Unix users and groups.
@@ -112,7 +112,7 @@ fn walkable(kind: FileKind, bits: u32) -> u32 {
     }
 }
 
-/// Whether a node's kept descriptor, if it has one, gives the caller this right.
+/// Returns whether a node's kept descriptor, if it has one, gives the caller this right.
 pub(crate) fn allows(root: &Session, attr: &Attr, cred: &Cred, right: u32) -> bool {
     read(root, attr).is_none_or(|kept| maximal(&kept, attr, cred) & right != 0)
 }
@@ -140,7 +140,7 @@ pub(crate) fn check_add(
     }
 }
 
-/// The bits that the rules give the three classes; what they give others is not among them.
+/// Returns the bits that the rules give the three classes; what they give others is not among them.
 fn mode_of(rules: &[Ace], uid: u32, gid: u32) -> u32 {
     let owner = Cred::new(uid, u32::MAX);
     let group = Cred::new(u32::MAX, gid);
@@ -154,7 +154,7 @@ fn mode_of(rules: &[Ace], uid: u32, gid: u32) -> u32 {
     bits(&owner) << 6 | bits(&group) << 3 | bits(&other)
 }
 
-/// The rights that a DACL gives: what is allowed before it is denied.
+/// Returns the rights that a DACL gives: what is allowed before it is denied.
 fn evaluate(rules: &[Ace], cred: &Cred, owner: u32) -> u32 {
     let owns = cred.uid == owner;
     let (mut allowed, mut denied) = (0, 0);
@@ -181,7 +181,7 @@ fn evaluate(rules: &[Ace], cred: &Cred, owner: u32) -> u32 {
     allowed
 }
 
-/// The most that the caller can have by a kept descriptor. It binds user 0 as it does
+/// Returns the most that the caller can have by a kept descriptor. It binds user 0 as it does
 /// Windows' administrators: who can look at the rules of what others own, and change them.
 pub(crate) fn maximal(descriptor: &Descriptor, attr: &Attr, cred: &Cred) -> u32 {
     match &descriptor.dacl {
@@ -190,7 +190,7 @@ pub(crate) fn maximal(descriptor: &Descriptor, attr: &Attr, cred: &Cred) -> u32 
     }
 }
 
-/// What user 0 can do to what another owns, whatever the rules say.
+/// Returns what user 0 can do to what another owns, whatever the rules say.
 fn mends(attr: &Attr, cred: &Cred) -> u32 {
     if cred.is_root() && attr.uid != cred.uid {
         access::READ_CONTROL | access::WRITE_DAC | access::WRITE_OWNER
@@ -199,7 +199,7 @@ fn mends(attr: &Attr, cred: &Cred) -> u32 {
     }
 }
 
-/// What a new node gets of the descriptor of its directory; none if nothing of it is inherited.
+/// Returns what a new node gets of the descriptor of its directory; none if nothing of it is inherited.
 pub(crate) fn inherited(parent: &Descriptor, child: &Attr) -> Option<Descriptor> {
     let Some(Dacl::Rules(rules)) = &parent.dacl else {
         return None;
@@ -279,7 +279,7 @@ pub(crate) fn merged(old: Descriptor, new: Descriptor, given: u32) -> Descriptor
     merged
 }
 
-/// The rules for the node itself with generic rights spelled out; those to be inherited keep them.
+/// Returns the rules for the node itself with generic rights spelled out; those to be inherited keep them.
 fn spelled(dacl: Dacl) -> Dacl {
     let Dacl::Rules(mut rules) = dacl else {
         return dacl;

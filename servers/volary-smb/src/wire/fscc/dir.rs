@@ -30,7 +30,7 @@ impl DirLevel {
         })
     }
 
-    /// Bytes before the name.
+    /// Returns bytes before the name.
     pub(crate) fn fixed(self) -> usize {
         match self {
             Self::Directory => 64,
@@ -43,7 +43,7 @@ impl DirLevel {
         }
     }
 
-    /// Whether it tells more than names.
+    /// Returns whether it tells more than names.
     pub(crate) fn has_facts(self) -> bool {
         self != Self::Names
     }
@@ -60,7 +60,7 @@ pub(crate) struct DirList {
 }
 
 impl DirList {
-    /// A list of at most `max` bytes.
+    /// Returns a list of at most `max` bytes.
     pub(crate) fn new(level: DirLevel, max: usize) -> Self {
         Self {
             level,

@@ -19,27 +19,27 @@ impl Out {
     }
 }
 
-/// The byte at `at`.
+/// Returns the byte at `at`.
 pub(crate) fn u8_at(bytes: &[u8], at: usize) -> Option<u8> {
     bytes.get(at).copied()
 }
 
-/// The 16-bit value at `at`.
+/// Returns the 16-bit value at `at`.
 pub(crate) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
-/// The 32-bit value at `at`.
+/// Returns the 32-bit value at `at`.
 pub(crate) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
-/// The 64-bit value at `at`.
+/// Returns the 64-bit value at `at`.
 pub(crate) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
-/// The 16 bytes at `at`.
+/// Returns the 16 bytes at `at`.
 pub(crate) fn id_at(bytes: &[u8], at: usize) -> Option<[u8; 16]> {
     bytes.get(at..)?.first_chunk().copied()
 }

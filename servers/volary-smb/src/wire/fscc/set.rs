@@ -55,7 +55,7 @@ pub(crate) struct Ea<'a> {
     pub(crate) value: &'a [u8],
 }
 
-/// The list; `None` if it contradicts itself.
+/// Returns the list; `None` if it contradicts itself.
 pub(crate) fn full_ea(mut buf: &[u8]) -> Option<Vec<Ea<'_>>> {
     let mut list = Vec::new();
     loop {
@@ -75,7 +75,7 @@ pub(crate) fn full_ea(mut buf: &[u8]) -> Option<Vec<Ea<'_>>> {
     }
 }
 
-/// The names out of a `FILE_GET_EA_INFORMATION` list.
+/// Returns the names out of a `FILE_GET_EA_INFORMATION` list.
 pub(crate) fn get_ea(mut buf: &[u8]) -> Option<Vec<&[u8]>> {
     let mut list = Vec::new();
     loop {

@@ -16,7 +16,7 @@ pub(crate) fn from_time(time: Time) -> u64 {
     u64::try_from(steps).unwrap_or(0)
 }
 
-/// What a FILETIME says; one past what a signed number holds is the last that is held.
+/// Returns what a FILETIME says; one past what a signed number holds is the last that is held.
 pub(crate) fn to_time(filetime: u64) -> Time {
     let steps = i64::try_from(filetime).unwrap_or(i64::MAX);
     let secs = (steps / STEPS_A_SECOND).saturating_sub(EPOCH_SECS);

@@ -79,7 +79,7 @@ pub(super) struct Disk {
 impl Disk {
     /// Returns one whose requests take the time of `disk`.
     pub(super) fn new(disk: &Preset) -> Self {
-        let sectors = (Preset::T300.capacity / SECTOR as u64) as usize;
+        let sectors = (Preset::T300.capacity() / SECTOR as u64) as usize;
         Self {
             data: BTreeMap::new(),
             labels: vec![Label::FREE; sectors],

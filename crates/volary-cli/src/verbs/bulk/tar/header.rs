@@ -39,7 +39,7 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// The header, and one before it for what that has no room for.
+    /// Returns the header, and one before it for what that has no room for.
     pub(super) fn header(&self) -> Vec<u8> {
         let name = self.full_name();
         let mut records = self.records();
@@ -49,7 +49,7 @@ impl<'a> Entry<'a> {
         self.both(&name, &records, self.size)
     }
 
-    /// The headers of a file with holes, its map of data, and how many bytes of data follow.
+    /// Returns the headers of a file with holes, its map of data, and how many bytes of data follow.
     pub(super) fn sparse(&self, data: &[Range]) -> (Vec<u8>, u64) {
         let mut map = format!("{}\n", data.len() + 1);
         for range in data {

@@ -9,7 +9,7 @@ const ENTRIES_MAX: usize = 1 << 16;
 /// Deepest directory whose changes are told to those who watch a tree.
 const DEPTH_MAX: usize = 256;
 
-/// The directory and those above it, each with its name in the one above; empty if there is no
+/// Returns the directory and those above it, each with its name in the one above; empty if there is no
 /// way up.
 ///
 /// # Errors
@@ -35,7 +35,7 @@ pub(super) fn above(session: &Session, dir: NodeId) -> Result<Vec<(NodeId, Vec<u
 /// More entries would have to be looked at than one change is worth.
 pub(super) struct TooFar;
 
-/// The names from the directory `top` down to the first of `above`.
+/// Returns the names from the directory `top` down to the first of `above`.
 pub(super) fn below(above: &[(NodeId, Vec<u8>)], top: NodeId) -> Option<Vec<Vec<u8>>> {
     let depth = above.iter().position(|(node, _)| *node == top)?;
     let names = above.get(..depth)?.iter().rev();

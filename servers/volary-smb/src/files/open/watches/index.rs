@@ -31,7 +31,7 @@ impl Index {
         self.len
     }
 
-    /// Whether there is a watch on a whole tree.
+    /// Returns whether there is a watch on a whole tree.
     pub(super) fn has_trees(&self) -> bool {
         self.trees > 0
     }

@@ -49,7 +49,7 @@ impl Watches {
         self.follow(watch);
     }
 
-    /// A file with a watch was closed.
+    /// Removes the watch of a file that was closed.
     pub(crate) fn remove(&self, watch: &Arc<FileWatch>) {
         let mut index = self.index.write();
         index.remove(watch);
@@ -69,7 +69,7 @@ impl Watches {
         }
     }
 
-    /// A directory was moved: so was all that is below it.
+    /// Finds the watches' paths again after a directory was moved, and with it all that is below.
     pub(crate) fn moved(&self) {
         if !self.is_empty() {
             self.all().iter().for_each(|watch| self.follow(watch));
@@ -84,22 +84,22 @@ impl Watches {
         self.index.read().near(path)
     }
 
-    /// An entry was made.
+    /// Tells watches that an entry was made.
     pub(crate) fn made(&self, by: By<'_>, path: &[Vec<u8>], kind: FileKind) {
         self.tell(by, Action::Added, path, name_filter(Some(kind)));
     }
 
-    /// An entry was removed.
+    /// Tells watches that an entry was removed.
     pub(crate) fn removed(&self, by: By<'_>, path: &[Vec<u8>], kind: Option<FileKind>) {
         self.tell(by, Action::Removed, path, name_filter(kind));
     }
 
-    /// What the entry leads to was changed in one of these ways.
+    /// Tells watches that what an entry leads to was changed in one of these ways.
     pub(crate) fn changed(&self, by: By<'_>, path: &[Vec<u8>], ways: u32) {
         self.tell(by, Action::Modified, path, ways);
     }
 
-    /// An entry was renamed. Watches that see one side only are told that it came or went.
+    /// Tells watches that an entry was renamed; those that see one side only, that it came or went.
     pub(crate) fn renamed(&self, by: By<'_>, from: &[Vec<u8>], to: &[Vec<u8>], kind: FileKind) {
         if self.is_empty() {
             return;
@@ -160,14 +160,14 @@ impl Watches {
         }
     }
 
-    /// An entry was removed from a directory whose path may have to be found.
+    /// Tells watches that an entry was removed from a directory, whose path may have to be found.
     pub(crate) fn removed_in(&self, by: By<'_>, dir: NodeId, name: &[u8], kind: Option<FileKind>) {
         self.tell_in(by, dir, &[(Action::Removed, name)], name_filter(kind));
     }
 
-    /// A change made elsewhere than through this server.
+    /// Tells watches of a change that was made elsewhere than through this server.
     pub(crate) fn elsewhere(&self, by: By<'_>, news: &News) {
-        let session = by.all_seeing();
+        let session = by.root_session();
         match news {
             News::Made { dir, name, node } => {
                 let kind = session.getattr(*node).ok().map(|attr| attr.kind);
@@ -209,7 +209,7 @@ impl Watches {
         if !has_trees {
             return;
         }
-        let Ok(above) = climb::above(&by.all_seeing(), dir) else {
+        let Ok(above) = climb::above(&by.root_session(), dir) else {
             let all = self.all().into_iter();
             all.filter(|watch| watch.tree)
                 .for_each(|watch| watch.overflow());
@@ -240,13 +240,13 @@ impl Watches {
 }
 
 impl FileWatch {
-    /// Whether its user may be told of what is in a directory below.
+    /// Returns whether its user may be told of what is in a directory below.
     fn is_let_into(&self, dir: &mut Sight<'_>, depth: usize) -> bool {
         let file = self.file.upgrade();
         file.is_some_and(|file| dir.is_open_to(&file, depth))
     }
 
-    /// The name by which the watch tells of this path in `dir`, if it sees it.
+    /// Returns the name by which the watch tells of this path in `dir`, if it sees it.
     fn sees(&self, dir: &mut Sight<'_>, path: &[Vec<u8>]) -> Option<Vec<u8>> {
         let file = self.file.upgrade()?;
         let own = file.path.lock().components();

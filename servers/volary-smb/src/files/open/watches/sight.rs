@@ -13,15 +13,15 @@ use volary_session::{ClientId, Session, Volume};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct By<'a> {
     pub(crate) volume: &'a Arc<Volume>,
-    /// Whose changes are made here.
+    /// The client whose changes are made here.
     pub(crate) client: ClientId,
     /// `None` if that is not known here.
     pub(crate) cred: Option<&'a Cred>,
 }
 
 impl By<'_> {
-    /// A session that may look at all.
-    pub(super) fn all_seeing(&self) -> Session {
+    /// Returns root's session, by which the server looks for itself.
+    pub(crate) fn root_session(&self) -> Session {
         self.volume.session(Cred::root()).with_client(self.client)
     }
 }
@@ -84,10 +84,10 @@ impl<'a> Sight<'a> {
         depth >= top
     }
 
-    /// The depth of the topmost directory from which this user can get here. From the directory itself
+    /// Returns the depth of the topmost directory from which this user can get here. From the directory itself
     /// everybody can who has opened it.
     fn top(&mut self, session: &Session) -> usize {
-        let root = self.by.all_seeing();
+        let root = self.by.root_session();
         let way = &self.way;
         let dirs = self.dirs.get_or_insert_with(|| way.attrs(&root));
         let Some((here, above)) = dirs.split_last() else {
@@ -120,7 +120,7 @@ impl Way<'_> {
     }
 }
 
-/// Whether this user may list the directory: as an open of it would be granted.
+/// Returns whether this user may list the directory: as an open of it would be granted.
 fn lists(session: &Session, root: &Session, dir: &Attr) -> bool {
     session.access_seen(dir, Access::READ).is_ok()
         && stored::allows(root, dir, session.cred(), access::READ_DATA)
