@@ -222,14 +222,15 @@ impl Commits {
         }
         let store = &*self.store;
         let fat = store.table.dirty_len() > 0;
-        let data = store.take_unflushed();
         store.cache.write_stage(Stage::DATA)?;
         if epoch.take_grown() && fat {
             store.cache.flush()?;
         }
         store.table.write()?;
-        if data || fat {
-            store.cache.flush()?;
+        // The FAT is written past the cache, which knows of all else that is not durable yet.
+        match fat {
+            true => store.cache.flush()?,
+            false => store.cache.flush_written()?,
         }
         store.cache.commit()?;
         let pending = store.take_pending();

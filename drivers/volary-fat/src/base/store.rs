@@ -10,7 +10,7 @@ use crate::volume::layout::Layout;
 use crate::volume::ondisk::{DIR_ENTRIES_MAX, ENTRY_LEN};
 use parking_lot::Mutex;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use volary_block::{Cache, Stage};
 use volary_core::{BlockDevice, Error, Extent, Kind, Place, Result};
 
@@ -41,8 +41,6 @@ pub(crate) struct Store {
     /// Whether the volume was found by the replica of its boot sector.
     pub(crate) by_replica: bool,
     state: AtomicU8,
-    /// Whether something was written past the cache since the last flush.
-    unflushed: AtomicBool,
     /// Clusters that were given back in this epoch.
     pending: Mutex<Pending>,
     /// How many clusters `pending` has.
@@ -65,7 +63,6 @@ impl Store {
             long,
             by_replica: false,
             state: AtomicU8::new(state as u8),
-            unflushed: AtomicBool::new(false),
             pending: Mutex::default(),
             pending_clusters: AtomicU32::new(0),
         }
@@ -213,13 +210,6 @@ impl Store {
         pending
     }
 
-    /// Returns whether the cache or the device has something that is not durable yet. What is on the
-    /// device counts as durable from now on: the caller flushes. A write that is noted meanwhile stays noted.
-    pub(crate) fn take_unflushed(&self) -> bool {
-        let direct = self.unflushed.swap(false, Ordering::AcqRel);
-        direct || self.cache.dirty() > 0
-    }
-
     /// Returns where a byte of a chain lies on the device, and how many follow there.
     ///
     /// # Errors
@@ -276,19 +266,9 @@ impl Store {
             return Ok(());
         }
         if part.len() >= self.cache.direct_from() {
-            return self.write_direct(place, part);
+            return self.cache.write_direct(place, part);
         }
         self.cache.write(place, part, Stage::DATA)
-    }
-
-    /// Writes past the cache.
-    ///
-    /// # Errors
-    /// `Io`.
-    fn write_direct(&self, offset: u64, bytes: &[u8]) -> Result<()> {
-        self.cache.write_direct(offset, bytes)?;
-        self.unflushed.store(true, Ordering::Release);
-        Ok(())
     }
 
     /// Fills new clusters of a directory with zeros: on the device if the
@@ -308,7 +288,7 @@ impl Store {
                 if born {
                     self.cache.write(offset, part, Stage::DATA)?;
                 } else {
-                    self.write_direct(offset, part)?;
+                    self.cache.write_direct(offset, part)?;
                 }
                 offset += len;
             }
