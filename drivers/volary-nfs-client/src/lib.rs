@@ -8,17 +8,40 @@
 //! server's: it has a clock of its own, and
 //! [`Ctx::now`](volary_core::Ctx::now) is not asked.
 //!
-//! | module | what |
+//! # Rooms
+//!
+//! Each may use those above it, and says at its head what is in it.
+//!
+//! | room | what |
 //! |---|---|
-//! | `location`, `attach` | how exports are named; portmapper, MOUNT, what the server can do |
-//! | `socket`, `record`, `conn`, `peer` | connections, records, who waits for which reply, calls that outlive a connection |
-//! | `proto` | NFS's structures; errors in our words |
-//! | `volume` | what all operations share; calls |
-//! | `node`, `nodes`, `bounded` | what is known of nodes and names, and for how long |
-//! | `attrs`, `names`, `hidden`, `dirs` | attributes and rights; names; open files that have none; listings |
-//! | `locks`, `claims` | NLM; locks after a restart of the server |
-//! | `data`, `behind`, `ahead`, `workers` | bytes that are here: written behind, read ahead |
-//! | `opens`, `fs` | the opens; the `FileSystem` |
+//! | `wire` | NFS's structures; errors of the protocol; records |
+//! | `server` | connections, calls that outlive them; portmapper, MOUNT, what the server can do |
+//! | `known` | what is known of nodes and names, and for how long; bytes that are here |
+//! | `calls` | calls on nodes and on entries, whose replies go into what is known |
+//! | `content` | what is read ahead and written behind; attributes with what was written in them |
+//! | `opens` | the opens, where their listings are; NLM, locks after a restart of the server |
+//! | `attached` | files, names, listings, open files that have no name; the `FileSystem` |
+//!
+//! `location` is how exports are named, `fail` our words for what goes wrong, `timer` the host's clock.
+//!
+//! An attached volume is a few parts, each of which knows those above it:
+//!
+//! ```text
+//! Export                  calls of NFS; whether it is attached, and takes changes
+//! ├─ Entries              a directory's entries, by calls: has Nodes and NameCache
+//! ├─ Ahead                what is read ahead of a file, by Workers
+//! │  └─ Behind            what is written behind, by Workers: drops what was read ahead
+//! │     ├─ Room           how much the server has left
+//! │     ├─ Attrs          attributes and rights, once the server has what was written
+//! │     └─ Files          content by opens: has Ahead, Behind, Room
+//! ├─ Claims               locks that the server gave: has Nlm
+//! │  └─ Locks             locks by opens: has Claims, Owners
+//! ├─ Tree                 from a name to a node: has Entries, Attrs
+//! ├─ HiddenFiles          open files that have no name: has Entries, Attrs, Behind
+//! │  └─ Names             names made, removed and moved: has Tree, HiddenFiles, Opens
+//! ├─ Dirs                 listings: has Entries, Attrs
+//! └─ Attached             the operations: has all of them, Opens and Mount
+//! ```
 //!
 //! # What is believed, and for how long
 //!
@@ -26,7 +49,7 @@
 //! reply says otherwise. From close to open it is exact: `close` has the server
 //! have all that was written, `open` asks for the attributes anew, and what was read
 //! ahead of another content is dropped. Locks are taken at the server where it has
-//! NLM, and end with the open; when it was restarted, they are claimed again (`claims`).
+//! NLM, and end with the open; when it was restarted, they are claimed again (`Claims`).
 //!
 //! # Writing
 //!
@@ -53,10 +76,20 @@
 //!
 //! # Lock order
 //!
-//! `naming`, a node's `going`, its `io`, its `hidden`, `Claims::run`: held over calls. A node's
-//! `known` and `data`, the tables, the connections: leaves, in no order, but that
-//! `known` comes before `hidden` where attributes are shown; who holds `hidden` over
-//! a call holds that of a node which the call is not about.
+//! These are held over calls, in this order, from the outside in:
+//!
+//! ```text
+//! naming                  names that must stay free between two calls
+//! └─ going of a node      while it is opened, or its last name may go
+//!    ├─ io of a node      its content is read or changed
+//!    │  └─ room           of the server
+//!    └─ hidden of a node  of one which the call is not about
+//! listing of an open
+//! run of Claims
+//! ```
+//!
+//! A node's `known` and `data`, the tables, the connections: leaves, in no order, but that
+//! `known` comes before `hidden` where attributes are shown.
 #![forbid(unsafe_code)]
 #![cfg_attr(
     not(test),
@@ -68,31 +101,16 @@
     )
 )]
 
-mod ahead;
-mod attach;
-mod attrs;
-mod behind;
-mod bounded;
-mod claims;
-mod conn;
-mod data;
-mod dirs;
+mod attached;
+mod calls;
+mod content;
 mod fail;
-mod fs;
-mod hidden;
+mod known;
 mod location;
-mod locks;
-mod names;
-mod node;
-mod nodes;
 mod opens;
-mod peer;
-mod proto;
-mod record;
-mod socket;
+mod server;
 mod timer;
-mod volume;
-mod workers;
+mod wire;
 
-pub use attach::attach;
+pub use attached::attach::attach;
 pub use location::{Location, NfsOptions, OPTIONS};

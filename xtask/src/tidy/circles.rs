@@ -13,7 +13,6 @@ use syn::visit::Visit;
 const CIRCLES: &[(&str, usize, usize)] = &[
     ("drivers/volary-ffs", 1, 16),
     ("drivers/volary-host", 1, 15),
-    ("drivers/volary-nfs-client", 1, 10),
 ];
 
 /// A module: its place in the crate, `["cache", "page"]`.

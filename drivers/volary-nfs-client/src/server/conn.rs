@@ -5,8 +5,8 @@
 //! has come. So a single caller reads its own reply, without a change of threads,
 //! and no thread is kept for the connection.
 
-use crate::record::{Record, Records};
 use crate::timer;
+use crate::wire::record::{Record, Records};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -85,7 +85,7 @@ impl Conn {
 
     fn end_locked(&self, state: &mut State, why: String) {
         state.broken.get_or_insert(why);
-        crate::socket::forsake(&self.socket);
+        crate::server::socket::forsake(&self.socket);
         // It may have ended by itself.
         let _ = self.socket.shutdown(Shutdown::Both);
         for waiter in state.waiting.values() {
@@ -172,7 +172,7 @@ impl Conn {
                 return Err(NoReply::Late);
             }
             if state.is_read {
-                let look_up = timer::now() + crate::socket::LOOK_UP;
+                let look_up = timer::now() + crate::server::socket::LOOK_UP;
                 told.wait_until(&mut state, look_up.min(until));
             } else {
                 state = self.read_one(state);
@@ -242,7 +242,7 @@ impl Conn {
 impl Drop for Conn {
     fn drop(&mut self) {
         // Nobody waits for anything more; its port is to be had again at once.
-        crate::socket::forsake(&self.socket);
+        crate::server::socket::forsake(&self.socket);
     }
 }
 
@@ -323,6 +323,6 @@ mod tests {
             }
         });
         let took = timer::now() - began;
-        assert!(took < crate::socket::LOOK_UP * 4, "{took:?}");
+        assert!(took < crate::server::socket::LOOK_UP * 4, "{took:?}");
     }
 }

@@ -1,7 +1,8 @@
 //! The opens.
 
-use crate::dirs::Listing;
-use crate::node::Node;
+use crate::fail;
+use crate::known::node::Node;
+use crate::opens::listing::Listing;
 use parking_lot::{Mutex, RwLock};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,9 +17,35 @@ pub(crate) struct Opened {
     pub(crate) listing: Mutex<Listing>,
     /// Where the next read begins if it goes on from the last; how many such
     /// there were.
-    pub(crate) flow: Mutex<(u64, u32)>,
+    flow: Mutex<(u64, u32)>,
     /// The server was restarted, and a lock that was taken through it is another's now.
-    pub(crate) lost_lock: AtomicBool,
+    lost_lock: AtomicBool,
+}
+
+impl Opened {
+    /// Notes a read, and returns how many in a row, it among them, began where the one before ended.
+    pub(crate) fn follows(&self, offset: u64, len: usize) -> u32 {
+        let mut flow = self.flow.lock();
+        let goes_on = flow.0 == offset;
+        let end = offset.saturating_add(len as u64);
+        *flow = (end, if goes_on { flow.1.saturating_add(1) } else { 0 });
+        flow.1
+    }
+
+    /// Notes whether a lock that was taken through it is lost.
+    pub(crate) fn set_lost_lock(&self, is_lost: bool) {
+        self.lost_lock.store(is_lost, Ordering::SeqCst);
+    }
+
+    /// # Errors
+    /// `Io` if a lock that was taken through it is lost.
+    pub(crate) fn check_locks(&self) -> Result<()> {
+        if self.lost_lock.load(Ordering::SeqCst) {
+            let words = "the server was restarted, and another has what was locked here";
+            return Err(fail::io(words));
+        }
+        Ok(())
+    }
 }
 
 /// All opens. Ids are never used twice.

@@ -1,10 +1,9 @@
-//! All nodes that are known, and the names that lead to them: as many as there is
-//! room for.
+//! All nodes that are known: as many as there is room for.
 
-use crate::bounded::Bounded;
 use crate::fail;
-use crate::node::Node;
-use crate::proto::{Fattr, Fh};
+use crate::known::bounded::Bounded;
+use crate::known::node::Node;
+use crate::wire::proto::{Fattr, Fh};
 use parking_lot::Mutex;
 use siphasher::sip::SipHasher13;
 use std::hash::Hasher;
@@ -14,21 +13,7 @@ use volary_core::{Kind, NodeId, Result};
 /// How many handles with the same number and hash are told apart.
 const ALIKE_MAX: u32 = 8;
 
-pub(crate) struct Nodes {
-    by_id: Mutex<Bounded<NodeId, Arc<Node>>>,
-    names: Mutex<Bounded<At, Named>>,
-}
-
-/// A directory, and a name in it.
-type At = (NodeId, Box<[u8]>);
-
-/// What a name led to.
-#[derive(Clone, Copy, Debug)]
-struct Named {
-    node: NodeId,
-    /// The directory's epoch then.
-    epoch: u64,
-}
+pub(crate) struct Nodes(Mutex<Bounded<NodeId, Arc<Node>>>);
 
 /// Returns whether it may not be forgotten: somebody uses it.
 fn is_used(node: &Arc<Node>) -> bool {
@@ -37,16 +22,13 @@ fn is_used(node: &Arc<Node>) -> bool {
 
 impl Nodes {
     pub(crate) fn new(max: usize) -> Self {
-        Self {
-            by_id: Mutex::new(Bounded::new(max)),
-            names: Mutex::new(Bounded::new(max)),
-        }
+        Self(Mutex::new(Bounded::new(max)))
     }
 
     /// # Errors
     /// `Stale` if it is not known, or not any more.
     pub(crate) fn get(&self, id: NodeId) -> Result<Arc<Node>> {
-        let found = self.by_id.lock().get(&id, is_used);
+        let found = self.0.lock().get(&id, is_used);
         found.ok_or_else(|| Kind::Stale.into())
     }
 
@@ -57,7 +39,7 @@ impl Nodes {
     /// `Corrupt` for a server whose handles cannot be told apart.
     pub(crate) fn enter(&self, fh: Fh, attr: &Fattr, asked: u64) -> Result<Arc<Node>> {
         let (ino, generation) = numbers(&fh, attr.fileid);
-        let mut by_id = self.by_id.lock();
+        let mut by_id = self.0.lock();
         for step in 0..ALIKE_MAX {
             let id = NodeId {
                 ino,
@@ -86,36 +68,8 @@ impl Nodes {
         ))
     }
 
-    /// Returns what `name` leads to in `dir`, if that is known and was not changed by
-    /// others.
-    pub(crate) fn named(&self, dir: &Node, name: &[u8]) -> Option<Arc<Node>> {
-        let named = self.hint(dir.id, name)?;
-        if named.epoch != dir.epoch() {
-            return None;
-        }
-        self.get(named.node).ok()
-    }
-
-    fn hint(&self, dir: NodeId, name: &[u8]) -> Option<Named> {
-        self.names.lock().get(&(dir, name.into()), |_| false)
-    }
-
-    /// Notes what a name leads to, as it was while the directory's epoch was
-    /// `epoch`.
-    pub(crate) fn name(&self, dir: NodeId, epoch: u64, name: &[u8], node: NodeId) {
-        let named = Named { node, epoch };
-        self.names
-            .lock()
-            .insert((dir, name.into()), named, |_| false);
-    }
-
-    pub(crate) fn unname(&self, dir: NodeId, name: &[u8]) {
-        self.names.lock().remove(&(dir, name.into()));
-    }
-
     pub(crate) fn clear(&self) {
-        self.names.lock().clear();
-        self.by_id.lock().clear();
+        self.0.lock().clear();
     }
 }
 

@@ -1,25 +1,77 @@
 //! Attributes, rights, and what symlinks hold.
 
+use crate::calls::export::{Export, Who};
+use crate::content::ahead::Ahead;
+use crate::content::behind::Behind;
 use crate::fail;
-use crate::node::{Node, tick};
-use crate::proto::{Fattr, Sattr, access_bits, granted, procedure};
-use crate::volume::{Volume, Who};
+use crate::known::attr_cache::tick;
+use crate::known::node::Node;
+use crate::wire::proto::{Fattr, Sattr, access_bits, granted, procedure};
 use std::sync::Arc;
-use volary_core::{Access, Attr, FileKind, Kind, Result, SetAttr};
+use std::time::Duration;
+use volary_core::{Access, Attr, Entry, FileKind, Kind, Result, SetAttr};
 use volary_rpc::{Input, Output};
 
 /// The longest target of a symlink, in bytes: `PATH_MAX` of all systems.
 pub(crate) const TARGET_MAX: usize = 4096;
 
-impl Volume {
+/// Attributes of nodes, with what was written here in them.
+pub(crate) struct Attrs {
+    export: Arc<Export>,
+    ahead: Arc<Ahead>,
+    behind: Arc<Behind>,
+    /// How long they are believed.
+    pub(crate) cache: Duration,
+    size_max: u64,
+}
+
+impl Attrs {
+    pub(crate) fn new(
+        export: Arc<Export>,
+        (ahead, behind): (Arc<Ahead>, Arc<Behind>),
+        cache: Duration,
+        size_max: u64,
+    ) -> Self {
+        Self {
+            export,
+            ahead,
+            behind,
+            cache,
+            size_max,
+        }
+    }
+
+    /// Returns attributes that are believed, or else asks for them.
+    pub(crate) fn of(&self, who: Who<'_>, node: &Arc<Node>) -> Result<Attr> {
+        self.behind.settle(node)?;
+        match node.attr(self.cache) {
+            Some(attr) => Ok(attr),
+            None => self.export.fetch_attr(who, node),
+        }
+    }
+
+    /// Returns attributes as they were last known, however long ago; asks for them only if they
+    /// are in doubt.
+    pub(crate) fn last_of(&self, who: Who<'_>, node: &Arc<Node>) -> Result<Attr> {
+        self.behind.settle(node)?;
+        match node.believed() {
+            Some(attr) => Ok(attr),
+            None => self.export.fetch_attr(who, node),
+        }
+    }
+
+    /// Returns a node as an entry leads to it.
+    pub(crate) fn entry(&self, who: Who<'_>, node: &Arc<Node>) -> Result<Entry> {
+        let attr = self.of(who, node)?;
+        Ok(Entry {
+            node: node.id,
+            attr,
+        })
+    }
+
     /// See [`setattr`](volary_core::FileSystem::setattr).
-    pub(crate) fn set_attr(
-        self: &Arc<Self>,
-        who: Who<'_>,
-        node: &Arc<Node>,
-        set: &SetAttr,
-    ) -> Result<Attr> {
-        self.check_writable()?;
+    pub(crate) fn set(&self, who: Who<'_>, node: &Arc<Node>, set: &SetAttr) -> Result<Attr> {
+        self.export.check_writable()?;
         let sattr = Sattr::new(set)?;
         if let Some(size) = set.size {
             match node.kind {
@@ -27,31 +79,33 @@ impl Volume {
                 FileKind::Dir => return Err(Kind::IsDir.into()),
                 _ => return Err(Kind::Invalid.into()),
             }
-            if size > self.info.caps.size_max {
+            if size > self.size_max {
                 return Err(Kind::TooBig.into());
             }
         }
         // What is written behind would come after, and undo it.
         let _alone = node.io.write();
-        self.settle(node)?;
+        self.behind.settle(node)?;
         if sattr.is_empty() {
-            return self.attr_of(who, node);
+            return self.of(who, node);
         }
         if set.size.is_some() {
-            self.forget_content(node);
+            self.ahead.forget(node);
         }
         let put = |out: &mut Output| {
             node.fh.write(out);
             sattr.write(out);
             out.bool(false);
         };
-        self.change(who, procedure::SETATTR, node, put)?.done()?;
-        self.attr_of(who, node)
+        self.export
+            .change(who, procedure::SETATTR, node, put)?
+            .done()?;
+        self.of(who, node)
     }
 
     /// See [`access`](volary_core::FileSystem::access).
     pub(crate) fn rights_of(&self, who: Who<'_>, node: &Node, want: Access) -> Result<Access> {
-        if let Some(rights) = node.rights(who.cred, want, self.options.cache) {
+        if let Some(rights) = node.rights(who.cred, want, self.cache) {
             return Ok(rights);
         }
         // All at once: the rest is asked for soon.
@@ -61,7 +115,7 @@ impl Volume {
             node.fh.write(out);
             out.u32(access_bits(node.kind, all));
         };
-        let (attr, bits) = self.ask(who, procedure::ACCESS, put, |input| {
+        let (attr, bits) = self.export.ask(who, procedure::ACCESS, put, |input| {
             Ok((Fattr::read_maybe(input)?, input.u32()?))
         })?;
         if let Some(attr) = attr {
@@ -83,7 +137,7 @@ impl Volume {
             let attr = Fattr::read_maybe(input)?;
             Ok((attr, input.opaque(TARGET_MAX)?.to_vec()))
         };
-        let (attr, target) = self.ask(who, procedure::READLINK, put, read)?;
+        let (attr, target) = self.export.ask(who, procedure::READLINK, put, read)?;
         if let Some(attr) = attr {
             node.note(&attr, asked)?;
         }

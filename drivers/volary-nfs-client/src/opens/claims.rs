@@ -9,26 +9,24 @@
 //! locked it is told by the next read, write or sync through that open, and by each until
 //! something is unlocked through it.
 
-use crate::fail;
-use crate::locks::{GRANTED, Range};
-use crate::node::Node;
-use crate::opens::Opened;
-use crate::peer::Call;
-use crate::volume::{Volume, Who};
+use crate::calls::export::{Export, Who};
+use crate::known::node::Node;
+use crate::opens::nlm::{GRANTED, Nlm, Range};
+use crate::opens::open::Opened;
 use parking_lot::{Mutex, RwLock};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
-use volary_core::{Cred, NodeId, OpenId, Result};
-use volary_rpc::numbers::{NFS, NULL};
+use volary_core::{Cred, NodeId, Result};
 
 /// Between two looks whether the server is there: several in any time of grace.
 const LOOK: Duration = Duration::from_secs(3);
 
 /// The locks that the server gave.
-#[derive(Default)]
 pub(crate) struct Claims {
+    export: Arc<Export>,
+    nlm: Nlm,
     held: Mutex<HashMap<Whose, Vec<Held>>>,
     /// Shared over a call that takes or gives back a lock and the note of it; held alone
     /// over claims, with the run of the server that gave the locks.
@@ -51,8 +49,7 @@ struct Run {
 /// One lock.
 #[derive(Clone)]
 struct Held {
-    open: OpenId,
-    node: Arc<Node>,
+    open: Arc<Opened>,
     cred: Cred,
     svid: u32,
     first: u64,
@@ -80,9 +77,56 @@ impl Held {
 }
 
 impl Claims {
+    pub(crate) fn new(export: Arc<Export>, nlm: Nlm) -> Self {
+        Self {
+            export,
+            nlm,
+            held: Mutex::default(),
+            run: RwLock::default(),
+            is_watched: AtomicBool::new(false),
+        }
+    }
+
+    /// LOCK, and notes it if it was granted: the status.
+    ///
+    /// # Errors
+    /// Those of the call.
+    pub(crate) fn lock(
+        self: &Arc<Self>,
+        who: Who<'_>,
+        open: &Arc<Opened>,
+        range: &Range,
+        exclusive: bool,
+    ) -> Result<u32> {
+        self.noting(who, open, (range, Some(exclusive)), || {
+            self.nlm.lock(who, &open.node, range, exclusive, false)
+        })
+    }
+
+    /// UNLOCK, and notes it if it was granted: the status.
+    ///
+    /// # Errors
+    /// Those of the call.
+    pub(crate) fn unlock(
+        self: &Arc<Self>,
+        who: Who<'_>,
+        open: &Arc<Opened>,
+        range: &Range,
+    ) -> Result<u32> {
+        self.noting(who, open, (range, None), || {
+            self.nlm.unlock(who, &open.node, range)
+        })
+    }
+
     /// Notes that an owner has a lock on the range (exclusively or not), or none, in place of
     /// what it had of it.
-    pub(crate) fn note(&self, who: Who<'_>, open: &Opened, range: &Range, exclusive: Option<bool>) {
+    pub(crate) fn note(
+        &self,
+        who: Who<'_>,
+        open: &Arc<Opened>,
+        range: &Range,
+        exclusive: Option<bool>,
+    ) {
         let mut held = self.held.lock();
         let (first, last) = range.bounds();
         let whose = (open.node.id, range.svid);
@@ -92,8 +136,7 @@ impl Claims {
             .flat_map(|lock| lock.without(first, last))
             .collect();
         now.extend(exclusive.map(|exclusive| Held {
-            open: open.id,
-            node: Arc::clone(&open.node),
+            open: Arc::clone(open),
             cred: who.cred.clone(),
             svid: range.svid,
             first,
@@ -104,29 +147,26 @@ impl Claims {
             held.insert(whose, now);
         }
     }
-}
 
-impl Volume {
     /// Takes (exclusively or not) or gives back a lock by `call`, and notes it if it was
     /// granted.
     ///
     /// # Errors
     /// Those of the call.
-    pub(crate) fn noting(
+    fn noting(
         self: &Arc<Self>,
         who: Who<'_>,
-        open: &Opened,
+        open: &Arc<Opened>,
         (range, exclusive): (&Range, Option<bool>),
         call: impl FnOnce() -> Result<u32>,
     ) -> Result<u32> {
-        let claims = &self.locks.claims;
-        let run = claims.run.read();
-        if exclusive.is_some() && claims.held.lock().is_empty() {
+        let run = self.run.read();
+        if exclusive.is_some() && self.held.lock().is_empty() {
             *run.lock() = Some(self.run_of_server(who, &open.node));
         }
         let status = call()?;
         if status == GRANTED {
-            claims.note(who, open, range, exclusive);
+            self.note(who, open, range, exclusive);
             self.watch();
         }
         Ok(status)
@@ -134,15 +174,15 @@ impl Volume {
 
     /// Claims all locks, if the server was restarted since it gave them.
     pub(crate) fn claim_if_restarted(&self) {
-        let mut run = self.locks.claims.run.write();
+        let mut run = self.run.write();
         let run = run.get_mut();
-        let held = self.locks.claims.held.lock();
+        let held = self.held.lock();
         let all: Vec<Held> = held.values().flatten().cloned().collect();
         drop(held);
         let (Some(before), Some(first)) = (*run, all.first()) else {
             return;
         };
-        let now = self.run_of_server(Who::behind(&first.cred), &first.node);
+        let now = self.run_of_server(Who::behind(&first.cred), &first.open.node);
         let is_same = now.verifier.is_some() && now.verifier == before.verifier;
         // A server that is gone again is asked again.
         if is_same || all.iter().all(|lock| self.claim(lock).is_ok()) {
@@ -156,21 +196,21 @@ impl Volume {
         for reclaims in [true, false] {
             let who = Who::behind(&lock.cred);
             let range = lock.range();
-            let status = self.take_lock(who, &lock.node, &range, lock.exclusive, reclaims)?;
+            let status = self
+                .nlm
+                .lock(who, &lock.open.node, &range, lock.exclusive, reclaims)?;
             if status == GRANTED {
                 return Ok(());
             }
         }
-        if let Ok(open) = self.opens.get(lock.open) {
-            open.lost_lock.store(true, Ordering::SeqCst);
-        }
+        lock.open.set_lost_lock(true);
         Ok(())
     }
 
-    fn run_of_server(&self, who: Who<'_>, node: &Arc<Node>) -> Run {
-        let connections = self.peer.connections();
+    fn run_of_server(&self, who: Who<'_>, node: &Node) -> Run {
+        let connections = self.export.connections();
         Run {
-            verifier: self.ask_commit(who, node).ok(),
+            verifier: self.export.commit(who, node).ok(),
             connections,
         }
     }
@@ -178,62 +218,42 @@ impl Volume {
     /// Sees to it that a restart of the server is found out while there are locks. Where
     /// there can be no thread for it, the next lock finds it out.
     fn watch(self: &Arc<Self>) {
-        let claims = &self.locks.claims;
-        let held = claims.held.lock();
-        if held.is_empty() || claims.is_watched.swap(true, Ordering::SeqCst) {
+        let held = self.held.lock();
+        if held.is_empty() || self.is_watched.swap(true, Ordering::SeqCst) {
             return;
         }
         drop(held);
-        let (volume, peer) = (Arc::downgrade(self), Arc::clone(&self.peer));
+        let (claims, export) = (Arc::downgrade(self), Arc::clone(&self.export));
         let thread = std::thread::Builder::new().name("nfs locks".into());
         let watched = thread.spawn(move || {
-            peer.rest(LOOK);
-            while look(&volume) {
-                peer.rest(LOOK);
+            export.rest(LOOK);
+            while look(&claims) {
+                export.rest(LOOK);
             }
         });
         if watched.is_err() {
-            claims.is_watched.store(false, Ordering::SeqCst);
+            self.is_watched.store(false, Ordering::SeqCst);
         }
     }
 }
 
 /// Looks once; whether to go on.
-fn look(volume: &Weak<Volume>) -> bool {
-    let Some(volume) = volume.upgrade() else {
+fn look(claims: &Weak<Claims>) -> bool {
+    let Some(claims) = claims.upgrade() else {
         return false;
     };
-    let claims = &volume.locks.claims;
     let held = claims.held.lock();
-    if volume.check().is_err() || held.is_empty() {
+    if claims.export.check().is_err() || held.is_empty() {
         // Whoever has the next lock looks again.
         claims.is_watched.store(false, Ordering::SeqCst);
         return false;
     }
     drop(held);
-    let call = Call {
-        program: NFS,
-        procedure: NULL,
-        cred: None,
-        cancel: None,
-    };
-    if volume.peer.call(&call, |_| ()).is_ok() {
+    if claims.export.answers() {
         let seen = claims.run.read().lock().map(|run| run.connections);
-        if seen.is_some_and(|seen| seen != volume.peer.connections()) {
-            volume.claim_if_restarted();
+        if seen.is_some_and(|seen| seen != claims.export.connections()) {
+            claims.claim_if_restarted();
         }
     }
     true
-}
-
-impl Opened {
-    /// # Errors
-    /// `Io` if a lock that was taken through it is lost.
-    pub(crate) fn check_locks(&self) -> Result<()> {
-        if self.lost_lock.load(Ordering::SeqCst) {
-            let words = "the server was restarted, and another has what was locked here";
-            return Err(fail::io(words));
-        }
-        Ok(())
-    }
 }

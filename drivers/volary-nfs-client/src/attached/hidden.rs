@@ -5,16 +5,18 @@
 //! is not listed here and goes with the last open. A directory in which nothing
 //! else is left counts as empty: what is kept moves up when it is removed.
 
-use crate::names::Place;
-use crate::node::Node;
-use crate::proto::procedure;
-use crate::volume::{Volume, Who};
+use crate::calls::entries::{At, Entries};
+use crate::calls::export::Who;
+use crate::content::attrs::Attrs;
+use crate::content::behind::Behind;
+use crate::known::node::{Hidden, Node};
+use crate::wire::proto::procedure;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
-use volary_core::{Caps, FileKind, Kind, NodeId, Result};
+use volary_core::{FileKind, Kind, NodeId, Result};
 
 /// How names begin by which this process keeps files that are open and have none. Chance
 /// tells processes apart: one that was killed leaves such names, and those are listed.
@@ -31,90 +33,93 @@ pub(crate) fn is_hidden(name: &[u8]) -> bool {
     name.starts_with(&HIDDEN)
 }
 
-/// The entry by which a file is kept.
-#[derive(Clone, Debug)]
-pub(crate) struct Hidden {
-    pub(crate) dir: NodeId,
-    pub(crate) name: Vec<u8>,
+/// Files that are kept so.
+pub(crate) struct HiddenFiles {
+    entries: Arc<Entries>,
+    attrs: Arc<Attrs>,
+    behind: Arc<Behind>,
+    /// The server has hard links.
+    has_links: bool,
+    /// All of them, with the directory: from before there is an entry to after the server has
+    /// removed it.
+    all: Mutex<HashMap<NodeId, (Arc<Node>, NodeId)>>,
 }
 
-/// All files that are kept so, with the directory: from before there is an entry to after
-/// the server has removed it.
-#[derive(Default)]
-pub(crate) struct HiddenFiles(Mutex<HashMap<NodeId, (Arc<Node>, NodeId)>>);
-
 impl HiddenFiles {
+    pub(crate) fn new(
+        entries: Arc<Entries>,
+        attrs: Arc<Attrs>,
+        behind: Arc<Behind>,
+        has_links: bool,
+    ) -> Self {
+        Self {
+            entries,
+            attrs,
+            behind,
+            has_links,
+            all: Mutex::default(),
+        }
+    }
+
     fn add(&self, node: &Arc<Node>, dir: NodeId) {
-        self.0.lock().insert(node.id, (Arc::clone(node), dir));
+        self.all.lock().insert(node.id, (Arc::clone(node), dir));
     }
 
     fn remove(&self, node: &Node) {
-        self.0.lock().remove(&node.id);
+        self.all.lock().remove(&node.id);
     }
 
     /// Returns those in a directory.
     pub(crate) fn under(&self, dir: NodeId) -> Vec<Arc<Node>> {
-        let all = self.0.lock();
+        let all = self.all.lock();
         let there = all.values().filter(|(_, at)| *at == dir);
         there.map(|(node, _)| Arc::clone(node)).collect()
     }
-}
 
-impl Volume {
     /// Returns whether a node that is open here would go with one more of its names.
-    pub(crate) fn would_go(self: &Arc<Self>, who: Who<'_>, node: &Arc<Node>) -> Result<bool> {
+    pub(crate) fn would_go(&self, who: Who<'_>, node: &Arc<Node>) -> Result<bool> {
         if node.kind != FileKind::File || !node.is_open() {
             return Ok(false);
         }
-        let attr = self.attr_of(who, node)?;
+        let attr = self.attrs.of(who, node)?;
         let hidden = u32::from(node.hidden.lock().is_some());
         Ok(attr.nlink.saturating_add(hidden) <= 1)
     }
 
     /// Keeps an open file by a name that is nobody's.
-    pub(crate) fn hide(
-        self: &Arc<Self>,
-        who: Who<'_>,
-        (dir, name): Place<'_>,
-        node: &Arc<Node>,
-    ) -> Result<()> {
-        self.settle(node)?;
+    pub(crate) fn hide(&self, who: Who<'_>, at: At<'_>, node: &Arc<Node>) -> Result<()> {
+        self.behind.settle(node)?;
         let mut place = node.hidden.lock();
         if place.is_some() {
             // Somebody else's doing: the name is gone already.
             return Err(Kind::NotFound.into());
         }
+        let (dir, name) = at;
         let hidden = hidden_name(node);
-        self.hidden.add(node, dir.id);
-        let to: (&Arc<Node>, &[u8]) = (dir, &hidden);
-        if let Err(e) = self.rename_call(who, (dir, name.as_bytes()), to) {
-            self.hidden.remove(node);
+        self.add(node, dir.id);
+        if let Err(e) = self.entries.rename(who, at, (dir, &hidden)) {
+            self.remove(node);
             return Err(e);
         }
         *place = Some(Hidden {
             dir: dir.id,
             name: hidden,
         });
-        self.nodes.unname(dir.id, name.as_bytes());
+        self.entries.names.forget(dir.id, name);
         Ok(())
     }
 
     /// Keeps an open file that is about to be replaced: by one more name, so that
     /// the old one is never free, if the server has hard links.
-    pub(crate) fn keep_replaced(
-        self: &Arc<Self>,
-        who: Who<'_>,
-        at: Place<'_>,
-        node: &Arc<Node>,
-    ) -> Result<()> {
-        if !self.info.caps.has(Caps::HARD_LINKS) {
+    pub(crate) fn keep_replaced(&self, who: Who<'_>, at: At<'_>, node: &Arc<Node>) -> Result<()> {
+        if !self.has_links {
             return self.hide(who, at, node);
         }
-        self.settle(node)?;
+        self.behind.settle(node)?;
         let hidden = hidden_name(node);
-        self.hidden.add(node, at.0.id);
-        if let Err(e) = self.link_call(who, node, at.0, &hidden) {
-            self.hidden.remove(node);
+        self.add(node, at.0.id);
+        if let Err(e) = self.entries.link(who, node, (at.0, &hidden)) {
+            self.remove(node);
             return Err(e);
         }
         *node.hidden.lock() = Some(Hidden {
@@ -130,13 +135,14 @@ impl Volume {
         let Some(hidden) = place.take() else {
             return Ok(());
         };
-        let done = self.nodes.get(hidden.dir).and_then(|dir| {
-            let done = self.remove_name(who, procedure::REMOVE, &dir, &hidden.name)?;
+        let done = self.entries.nodes.get(hidden.dir).and_then(|dir| {
+            let entry = (&dir, hidden.name.as_slice());
+            let done = self.entries.remove(who, procedure::REMOVE, entry)?;
             done.removed()
         });
         // Who waits for the place finds that the name is gone.
         drop(place);
-        self.hidden.remove(node);
+        self.remove(node);
         node.expire();
         match done {
             // The directory, or the file, went by another's hand.
@@ -145,8 +151,8 @@ impl Volume {
         }
     }
 
-    /// Moves all hidden names from `from` to `to`; those that were released meanwhile are dropped.
-    pub(crate) fn move_hidden(
+    /// Moves hidden names of `all` from `from` to `to`; those that were released meanwhile are dropped.
+    pub(crate) fn move_all(
         &self,
         who: Who<'_>,
         all: &[Arc<Node>],
@@ -158,9 +164,10 @@ impl Volume {
                 continue;
             };
             let name = hidden_name(node);
-            self.rename_call(who, (from, &hidden.name), (to, &name))?;
+            self.entries
+                .rename(who, (from, &hidden.name), (to, &name))?;
             *hidden = Hidden { dir: to.id, name };
-            self.hidden.add(node, to.id);
+            self.add(node, to.id);
         }
         Ok(())
     }

@@ -8,11 +8,11 @@
 //! the server is held to be gone, and calls fail as soon as it cannot be
 //! connected to, until it can be.
 
-use crate::conn::{Conn, NoReply};
 use crate::fail;
-use crate::record::Record;
-use crate::socket::connect_to;
+use crate::server::conn::{Conn, NoReply};
+use crate::server::socket::connect_to;
 use crate::timer;
+use crate::wire::record::Record;
 use parking_lot::{Condvar, Mutex};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -68,6 +68,18 @@ pub(crate) struct Call<'a> {
     pub(crate) procedure: u32,
     pub(crate) cred: Option<&'a Cred>,
     pub(crate) cancel: Option<&'a Cancel>,
+}
+
+impl Call<'_> {
+    /// Returns a call of nobody's.
+    pub(crate) fn plain(program: Program, procedure: u32) -> Self {
+        Self {
+            program,
+            procedure,
+            cred: None,
+            cancel: None,
+        }
+    }
 }
 
 /// A reply that says that the call was done.

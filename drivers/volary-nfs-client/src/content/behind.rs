@@ -6,103 +6,89 @@
 //! is told by the next write, `fsync` or `close` of the node. Near the end of the
 //! volume's room writes are not put off, so that who writes is told at once.
 
-use crate::data::{Part, Sent, State};
+use crate::calls::export::{Export, Who, after_status};
+use crate::content::ahead::Ahead;
+use crate::content::workers::Workers;
 use crate::fail;
-use crate::node::Node;
-use crate::opens::Opened;
-use crate::proto::{Wcc, error_of, procedure, status};
-use crate::timer;
-use crate::volume::{Volume, Who, after_status};
-use parking_lot::MutexGuard;
+use crate::known::data::{Part, Sent, State};
+use crate::known::node::Node;
+use crate::wire::proto::{Wcc, error_of, procedure, status};
+use parking_lot::{Mutex, MutexGuard};
+use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::time::Duration;
-use volary_core::{Cred, FileKind, Kind, Mode, Result};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use volary_core::{Cred, NodeId, Result};
 use volary_rpc::{Decoded, Input, Output, count};
 
 /// `stable_how`.
 const UNSTABLE: u32 = 0;
 const FILE_SYNC: u32 = 2;
 
-/// With less room than this, writes are not put off, in bytes.
-const NEAR_FULL: u64 = 16 << 20;
-/// How long the server's word for its room is believed.
-const ROOM_AGE: Duration = Duration::from_secs(1);
+/// Bytes that were written, until the server has them for good.
+pub(crate) struct Behind {
+    export: Arc<Export>,
+    ahead: Arc<Ahead>,
+    workers: Arc<Workers>,
+    limits: BehindLimits,
+    /// Nodes with data that the server does not have for good.
+    dirty: Mutex<HashMap<NodeId, Arc<Node>>>,
+    /// Bytes in memory that the server does not have for good.
+    held: AtomicUsize,
+}
 
-impl Volume {
-    /// See [`write`](volary_core::FileSystem::write).
-    pub(crate) fn write_at(
-        self: &Arc<Self>,
-        who: Who<'_>,
-        open: &Opened,
-        offset: Option<u64>,
-        data: &[u8],
-    ) -> Result<u64> {
-        self.check_writable()?;
-        let node = &open.node;
-        if node.kind == FileKind::Dir {
-            return Err(Kind::IsDir.into());
+/// How far it goes.
+pub(crate) struct BehindLimits {
+    /// The most that one call writes, in bytes.
+    pub(crate) write_max: usize,
+    /// With more bytes here, some are had committed.
+    pub(crate) memory: usize,
+    /// Each write is at the server before it is answered.
+    pub(crate) sync: bool,
+}
+
+impl Behind {
+    pub(crate) fn new(
+        export: Arc<Export>,
+        ahead: Arc<Ahead>,
+        workers: Arc<Workers>,
+        limits: BehindLimits,
+    ) -> Self {
+        Self {
+            export,
+            ahead,
+            workers,
+            limits,
+            dirty: Mutex::new(HashMap::new()),
+            held: AtomicUsize::new(0),
         }
-        if open.mode == Mode::Read {
-            return Err(Kind::Access.into());
-        }
-        let _alone = node.io.write();
-        node.data().state.lock().check_failed()?;
-        let offset = match offset {
-            Some(offset) => offset,
-            None => {
-                self.settle(node)?;
-                self.fetch_attr(who, node)?.size
-            }
-        };
-        let end = offset.checked_add(data.len() as u64).ok_or(Kind::TooBig)?;
-        if end > self.info.caps.size_max {
-            return Err(Kind::TooBig.into());
-        }
-        if data.is_empty() {
-            return Ok(end);
-        }
-        if self.options.sync || !self.has_room(who, data.len())? {
-            self.settle(node)?;
-            self.write_through(who, node, offset, data)?;
-        } else {
-            self.gather(node, who.cred, offset, data);
-        }
-        self.keep_bound(who, node)?;
-        Ok(end)
     }
 
-    /// Returns whether there is room for more than what is written, as far as is known.
-    fn has_room(&self, who: Who<'_>, len: usize) -> Result<bool> {
-        let len = len as u64;
-        let mut room = self.room.lock();
-        let fresh = room.at.is_some_and(|at| at.elapsed() < ROOM_AGE);
-        if !fresh || room.left < len.saturating_add(NEAR_FULL) {
-            let behind = self.behind.load(Ordering::Relaxed) as u64;
-            room.left = self.room_of(who)?.available.saturating_sub(behind);
-            room.at = Some(timer::now());
-        }
-        let enough = room.left >= len.saturating_add(NEAR_FULL);
-        if enough {
-            room.left -= len;
-        }
-        Ok(enough)
+    /// Returns how many bytes there are that the server does not have for good.
+    pub(crate) fn held(&self) -> usize {
+        self.held.load(Ordering::Relaxed)
     }
 
-    fn write_through(
+    /// Returns whether no write is put off.
+    pub(crate) fn is_sync(&self) -> bool {
+        self.limits.sync
+    }
+
+    /// Writes of one who has the node's content alone: the server has all of it before this returns.
+    pub(crate) fn write_through(
         self: &Arc<Self>,
         who: Who<'_>,
         node: &Arc<Node>,
         offset: u64,
         data: &[u8],
     ) -> Result<()> {
-        let stable = if self.options.sync {
+        self.settle(node)?;
+        let stable = if self.limits.sync {
             FILE_SYNC
         } else {
             UNSTABLE
         };
         let mut at = offset;
-        for bytes in data.chunks(self.info.write_max) {
+        for bytes in data.chunks(self.limits.write_max) {
             let part = Part {
                 offset: at,
                 bytes: bytes.to_vec(),
@@ -116,12 +102,18 @@ impl Volume {
     }
 
     /// Adds to what is gathered, and sends what is full.
-    fn gather(self: &Arc<Self>, node: &Arc<Node>, cred: &Cred, offset: u64, data: &[u8]) {
+    pub(crate) fn gather(
+        self: &Arc<Self>,
+        node: &Arc<Node>,
+        cred: &Cred,
+        offset: u64,
+        data: &[u8],
+    ) {
         let (mut at, mut rest) = (offset, data);
         while !rest.is_empty() {
             let mut state = node.data().state.lock();
             let goes_on = state.gathered.as_ref().is_some_and(|part| {
-                part.end() == at && part.bytes.len() < self.info.write_max && part.cred == *cred
+                part.end() == at && part.bytes.len() < self.limits.write_max && part.cred == *cred
             });
             if !goes_on {
                 if let Some(part) = self.take_gathered(node, &mut state) {
@@ -129,21 +121,20 @@ impl Volume {
                     self.send_behind(node, part);
                     continue;
                 }
-                let dropped = state.drop_chunks();
-                self.ahead.fetch_sub(dropped, Ordering::Relaxed);
+                self.ahead.drop_all(&mut state);
             }
             let part = state.gathered.get_or_insert_with(|| Part {
                 offset: at,
                 bytes: Vec::new(),
                 cred: cred.clone(),
             });
-            let room = self.info.write_max.saturating_sub(part.bytes.len());
+            let room = self.limits.write_max.saturating_sub(part.bytes.len());
             let (now, later) = rest.split_at(room.min(rest.len()));
             part.bytes.extend_from_slice(now);
-            self.behind.fetch_add(now.len(), Ordering::Relaxed);
+            self.held.fetch_add(now.len(), Ordering::Relaxed);
             at = part.end();
             rest = later;
-            if part.bytes.len() >= self.info.write_max
+            if part.bytes.len() >= self.limits.write_max
                 && let Some(full) = self.take_gathered(node, &mut state)
             {
                 drop(state);
@@ -174,19 +165,18 @@ impl Volume {
         while state.is_sending(&range) {
             data.turned.wait(&mut state);
         }
-        let dropped = state.drop_chunks();
-        self.ahead.fetch_sub(dropped, Ordering::Relaxed);
+        self.ahead.drop_all(&mut state);
         state.sending.push(range);
     }
 
     /// Sends a part whose bytes are counted as behind, and that is noted.
     fn send_behind(self: &Arc<Self>, node: &Arc<Node>, part: Part) {
-        let (volume, of) = (Arc::clone(self), Arc::clone(node));
+        let (behind, of) = (Arc::clone(self), Arc::clone(node));
         let job = move || {
             let (cred, len) = (part.cred.clone(), part.bytes.len());
-            let sent = volume.send_part(Who::behind(&cred), &of, part, UNSTABLE);
+            let sent = behind.send_part(Who::behind(&cred), &of, part, UNSTABLE);
             // Counted again if it is kept.
-            volume.behind.fetch_sub(len, Ordering::Relaxed);
+            behind.held.fetch_sub(len, Ordering::Relaxed);
             if let Err(e) = sent {
                 of.data().state.lock().fail(&e);
             }
@@ -207,7 +197,7 @@ impl Volume {
         }
         let done = done.map(|unstable| {
             if let Some(verifier) = unstable {
-                self.behind.fetch_add(part.bytes.len(), Ordering::Relaxed);
+                self.held.fetch_add(part.bytes.len(), Ordering::Relaxed);
                 state.unstable.push(Sent { part, verifier });
             }
             state.unstable.is_empty()
@@ -261,7 +251,7 @@ impl Volume {
             out.u32(stable);
             out.opaque(bytes);
         };
-        let (status, done) = self.nfs(who, procedure::WRITE, put)?;
+        let (status, done) = self.export.nfs(who, procedure::WRITE, put)?;
         let mut input = after_status(&done);
         changing.end(&Wcc::read(&mut input).map_err(fail::garbage)?)?;
         if status != status::OK {
@@ -285,7 +275,7 @@ impl Volume {
     /// # Errors
     /// `Stale` once it is detached.
     pub(crate) fn settle(self: &Arc<Self>, node: &Arc<Node>) -> Result<()> {
-        self.check()?;
+        self.export.check()?;
         if node.data_if_any().is_some() {
             self.settle_data(node);
         }
@@ -331,7 +321,7 @@ impl Volume {
         if let Some(only) = only {
             let (cred, len) = (only.cred.clone(), only.bytes.len());
             let sent = self.send_part(Who { cred: &cred, ..who }, node, only, FILE_SYNC);
-            self.behind.fetch_sub(len, Ordering::Relaxed);
+            self.held.fetch_sub(len, Ordering::Relaxed);
             sent?;
         }
         self.settle_data(node);
@@ -342,7 +332,7 @@ impl Volume {
         self.dirty.lock().remove(&node.id);
         let len: usize = unstable.iter().map(|sent| sent.part.bytes.len()).sum();
         let kept = self.commit_sent(who, node, unstable);
-        self.behind.fetch_sub(len, Ordering::Relaxed);
+        self.held.fetch_sub(len, Ordering::Relaxed);
         failed.and(kept)
     }
 
@@ -351,7 +341,7 @@ impl Volume {
         if unstable.is_empty() {
             return Ok(());
         }
-        let verifier = self.ask_commit(who, node)?;
+        let verifier = self.export.commit(who, node)?;
         let is_lost = unstable.iter().any(|sent| sent.verifier != verifier);
         // All of it, not only what is lost: later bytes lie over earlier ones.
         for sent in unstable.into_iter().filter(|_| is_lost) {
@@ -364,28 +354,9 @@ impl Volume {
         Ok(())
     }
 
-    /// COMMIT of all of a file: the write verifier, which is another one when the server was
-    /// restarted.
-    pub(crate) fn ask_commit(&self, who: Who<'_>, node: &Arc<Node>) -> Result<[u8; 8]> {
-        let changing = node.begin_change();
-        let put = |out: &mut Output| {
-            node.fh.write(out);
-            out.u64(0);
-            out.u32(0);
-        };
-        let (status, done) = self.nfs(who, procedure::COMMIT, put)?;
-        let mut input = after_status(&done);
-        changing.end(&Wcc::read(&mut input).map_err(fail::garbage)?)?;
-        if status != status::OK {
-            return Err(error_of(status));
-        }
-        input.array().map_err(fail::garbage)
-    }
-
     /// With too much in memory, has some of it be the server's.
-    fn keep_bound(self: &Arc<Self>, who: Who<'_>, node: &Arc<Node>) -> Result<()> {
-        let bound = usize::try_from(self.options.memory / 4).unwrap_or(usize::MAX);
-        let is_over = || self.behind.load(Ordering::Relaxed) > bound.max(4 * self.info.write_max);
+    pub(crate) fn keep_bound(self: &Arc<Self>, who: Who<'_>, node: &Arc<Node>) -> Result<()> {
+        let is_over = || self.held() > self.limits.memory.max(4 * self.limits.write_max);
         if !is_over() {
             return Ok(());
         }

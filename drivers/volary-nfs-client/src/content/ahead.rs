@@ -1,65 +1,70 @@
-//! Reading: in large pieces and ahead, where reads follow one another.
+//! Bytes that were read ahead, and reads that find them.
 
-use crate::data::{Chunk, Piece, State};
+use crate::calls::export::{Export, Who, after_status};
+use crate::content::workers::Workers;
 use crate::fail;
-use crate::node::{Node, tick};
-use crate::opens::Opened;
-use crate::proto::{Fattr, error_of, procedure, status};
-use crate::volume::{Volume, Who, after_status};
+use crate::known::attr_cache::tick;
+use crate::known::data::{Chunk, Piece, State};
+use crate::known::node::Node;
+use crate::wire::proto::{Fattr, error_of, procedure, status};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use volary_core::{FileKind, Kind, Mode, Result};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use volary_core::Result;
 use volary_rpc::{Decoded, Input, Output, count};
 
 /// How many pieces are read ahead at most.
 const AHEAD_MAX: u32 = 6;
 
-/// One piece of a file, or what there is of it.
-struct Wanted<'a> {
-    who: Who<'a>,
-    node: &'a Arc<Node>,
+/// What is read, and for whom.
+pub(crate) struct Wanted<'a> {
+    pub(crate) who: Who<'a>,
+    pub(crate) node: &'a Arc<Node>,
     /// Reads of this open follow one another: so many have.
-    run: u32,
+    pub(crate) run: u32,
 }
 
-impl Volume {
-    /// See [`read`](volary_core::FileSystem::read).
-    pub(crate) fn read_at(
+/// Reading: in large pieces and ahead, where reads follow one another.
+pub(crate) struct Ahead {
+    export: Arc<Export>,
+    workers: Arc<Workers>,
+    limits: AheadLimits,
+    /// Bytes that were read ahead.
+    held: AtomicUsize,
+}
+
+/// How far it goes.
+pub(crate) struct AheadLimits {
+    /// The most that one call reads, in bytes.
+    pub(crate) read_max: usize,
+    /// With more bytes here, none are read ahead.
+    pub(crate) memory: usize,
+    /// How long attributes are believed.
+    pub(crate) cache: Duration,
+}
+
+impl Ahead {
+    pub(crate) fn new(export: Arc<Export>, workers: Arc<Workers>, limits: AheadLimits) -> Self {
+        Self {
+            export,
+            workers,
+            limits,
+            held: AtomicUsize::new(0),
+        }
+    }
+
+    /// Reads for one who keeps writers away: what is here still, and the rest by calls.
+    pub(crate) fn read(
         self: &Arc<Self>,
-        who: Who<'_>,
-        open: &Opened,
+        wanted: &Wanted<'_>,
         offset: u64,
         buf: &mut [u8],
     ) -> Result<usize> {
-        let node = &open.node;
-        if node.kind == FileKind::Dir {
-            return Err(Kind::IsDir.into());
-        }
-        if open.mode == Mode::Write {
-            return Err(Kind::Access.into());
-        }
-        if offset >= self.info.caps.size_max {
-            // Past what some servers take for an offset at all.
-            self.check()?;
-            return Ok(0);
-        }
-        self.settle(node)?;
-        let _shared = node.io.read();
-        // Who wrote in between has it gathered still.
-        self.settle(node)?;
-        let run = {
-            let mut flow = open.flow.lock();
-            let goes_on = flow.0 == offset;
-            let end = offset.saturating_add(buf.len() as u64);
-            *flow = (end, if goes_on { flow.1.saturating_add(1) } else { 0 });
-            flow.1
-        };
-        self.check_content(who, node)?;
-        let wanted = Wanted { who, node, run };
+        self.check_content(wanted.who, wanted.node)?;
         let mut done = 0;
         while let Some(room) = buf.get_mut(done..).filter(|room| !room.is_empty()) {
             let at = offset.saturating_add(done as u64);
-            let (len, is_end) = self.read_some(&wanted, at, room)?;
+            let (len, is_end) = self.read_some(wanted, at, room)?;
             done += len;
             if is_end {
                 break;
@@ -73,15 +78,14 @@ impl Volume {
         if node.data().state.lock().chunks.is_empty() {
             return Ok(());
         }
-        let attr = match node.attr(self.options.cache) {
+        let attr = match node.attr(self.limits.cache) {
             Some(attr) => attr,
-            None => self.fetch_attr(who, node)?,
+            None => self.export.fetch_attr(who, node)?,
         };
         let content = Some((attr.mtime, attr.ctime, attr.size));
         let mut state = node.data().state.lock();
         if state.content != content {
-            let dropped = state.drop_chunks();
-            self.ahead.fetch_sub(dropped, Ordering::Relaxed);
+            self.drop_all(&mut state);
         }
         Ok(())
     }
@@ -93,7 +97,7 @@ impl Volume {
         at: u64,
         room: &mut [u8],
     ) -> Result<(usize, bool)> {
-        let step = self.info.read_max as u64;
+        let step = self.limits.read_max as u64;
         let size = wanted.node.last_fattr().size;
         // A file that fits into one piece is read whole at once.
         let is_small = at == 0 && size <= step && size > 0;
@@ -132,7 +136,7 @@ impl Volume {
 
     /// READ, straight into the caller's room.
     fn read_now(&self, wanted: &Wanted<'_>, at: u64, room: &mut [u8]) -> Result<(usize, bool)> {
-        let len = room.len().min(self.info.read_max);
+        let len = room.len().min(self.limits.read_max);
         let mut done = 0;
         let is_end = self.read_call(wanted.who, wanted.node, at, len, |bytes| {
             done = bytes.len();
@@ -158,7 +162,7 @@ impl Volume {
             out.u64(at);
             out.u32(count(len));
         };
-        let (status, done) = self.nfs(who, procedure::READ, put)?;
+        let (status, done) = self.export.nfs(who, procedure::READ, put)?;
         let mut input = after_status(&done);
         let attr = Fattr::read_maybe(&mut input).map_err(fail::garbage)?;
         if let Some(attr) = attr {
@@ -202,7 +206,7 @@ impl Volume {
         index: u64,
         drops: u64,
     ) -> Result<Option<Arc<Piece>>> {
-        let len = self.info.read_max;
+        let len = self.limits.read_max;
         let at = index.saturating_mul(len as u64);
         let mut bytes = Vec::new();
         let done = self.read_call(who, node, at, len, |came| bytes = came.to_vec());
@@ -212,7 +216,7 @@ impl Volume {
         let piece = done.map(|is_end| Arc::new(Piece { bytes, is_end }));
         match &piece {
             Ok(piece) if is_kept => {
-                self.ahead.fetch_add(piece.bytes.len(), Ordering::Relaxed);
+                self.held.fetch_add(piece.bytes.len(), Ordering::Relaxed);
                 state.chunks.insert(index, Chunk::Here(Arc::clone(piece)));
             }
             Err(_) if is_kept => {
@@ -227,12 +231,11 @@ impl Volume {
 
     /// Starts to fetch what comes next.
     fn read_ahead(self: &Arc<Self>, wanted: &Wanted<'_>, index: u64, size: u64) {
-        let step = self.info.read_max as u64;
-        let bound = usize::try_from(self.options.memory / 4).unwrap_or(usize::MAX);
+        let step = self.limits.read_max as u64;
         let count = u64::from(wanted.run.saturating_mul(2).min(AHEAD_MAX));
         for next in index + 1..=index.saturating_add(count) {
             let is_past = next.saturating_mul(step) >= size;
-            if is_past || self.ahead.load(Ordering::Relaxed) > bound {
+            if is_past || self.held.load(Ordering::Relaxed) > self.limits.memory {
                 return;
             }
             let mut state = wanted.node.data().state.lock();
@@ -241,11 +244,11 @@ impl Volume {
             }
             let drops = begin_chunk(&mut state, wanted.node, next);
             drop(state);
-            let (volume, node) = (Arc::clone(self), Arc::clone(wanted.node));
+            let (ahead, node) = (Arc::clone(self), Arc::clone(wanted.node));
             let cred = wanted.who.cred.clone();
             let job = move || {
                 // Who wants it asks again, and is told.
-                let _ = volume.fetch(Who::behind(&cred), &node, next, drops);
+                let _ = ahead.fetch(Who::behind(&cred), &node, next, drops);
             };
             if self.workers.hire(job).is_err() {
                 let mut state = wanted.node.data().state.lock();
@@ -262,15 +265,20 @@ impl Volume {
     fn drop_piece(&self, node: &Node, index: u64) {
         let gone = node.data().state.lock().chunks.remove(&index);
         let len = gone.map_or(0, |chunk| chunk.len());
-        self.ahead.fetch_sub(len, Ordering::Relaxed);
+        self.held.fetch_sub(len, Ordering::Relaxed);
     }
 
     /// Forgets what was read ahead of a node that nobody has open any more.
-    pub(crate) fn forget_content(&self, node: &Node) {
+    pub(crate) fn forget(&self, node: &Node) {
         if let Some(data) = node.data_if_any() {
-            let dropped = data.state.lock().drop_chunks();
-            self.ahead.fetch_sub(dropped, Ordering::Relaxed);
+            self.drop_all(&mut data.state.lock());
         }
+    }
+
+    /// Forgets what was read ahead of a content that is about to be another.
+    pub(crate) fn drop_all(&self, state: &mut State) {
+        let dropped = state.drop_chunks();
+        self.held.fetch_sub(dropped, Ordering::Relaxed);
     }
 }
 

@@ -1,31 +1,19 @@
-//! What is known of one node: its handle and, for a while, its attributes.
+//! One node: its handle, what is known of it for a while, and who uses it.
 
-use crate::data::Data;
-use crate::hidden::Hidden;
-use crate::proto::{Fattr, Fh, Wcc};
-use crate::timer;
+use crate::known::attr_cache::{AttrCache, tick};
+use crate::known::data::Data;
+use crate::wire::proto::{Fattr, Fh, Wcc};
 use parking_lot::{Mutex, RwLock};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
-use volary_core::{Access, Attr, Cred, FileKind, Kind, NodeId, Result, Time};
-
-/// How many callers' rights on a node are remembered.
-const RIGHTS_MAX: usize = 4;
-
-/// Counts calls, so that of two answers the later is known.
-static CLOCK: AtomicU64 = AtomicU64::new(1);
-
-/// Returns a moment among calls.
-pub(crate) fn tick() -> u64 {
-    CLOCK.fetch_add(1, Ordering::SeqCst)
-}
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+use volary_core::{Access, Attr, Cred, FileKind, Kind, NodeId, Result};
 
 pub(crate) struct Node {
     pub(crate) id: NodeId,
     pub(crate) fh: Fh,
     pub(crate) kind: FileKind,
-    known: Mutex<Known>,
+    known: Mutex<AttrCache>,
     /// Opens of it.
     pub(crate) opens: AtomicU32,
     /// Taken shared while it is opened, and alone while its last name may go.
@@ -37,25 +25,11 @@ pub(crate) struct Node {
     data: OnceLock<Data>,
 }
 
-struct Known {
-    attr: Fattr,
-    /// When the call was made that brought it; see [`tick`].
-    asked: u64,
-    at: Option<Instant>,
-    /// See [`Attr::change`].
-    change: u64,
-    /// Counts the times that others changed its entries.
-    epoch: u64,
-    changing: u32,
-    overlaps: bool,
-    rights: Vec<Rights>,
-}
-
-struct Rights {
-    cred: Cred,
-    asked: Access,
-    granted: Access,
-    at: Instant,
+/// The entry by which an open file without a name of its own is kept.
+#[derive(Clone, Debug)]
+pub(crate) struct Hidden {
+    pub(crate) dir: NodeId,
+    pub(crate) name: Vec<u8>,
 }
 
 impl Node {
@@ -66,16 +40,7 @@ impl Node {
             id,
             fh,
             kind: attr.kind,
-            known: Mutex::new(Known {
-                attr,
-                asked,
-                at: (asked > 0).then(timer::now),
-                change: nanos(attr.ctime),
-                epoch: 0,
-                changing: 0,
-                overlaps: false,
-                rights: Vec::new(),
-            }),
+            known: Mutex::new(AttrCache::new(attr, asked)),
             opens: AtomicU32::new(0),
             going: RwLock::new(()),
             hidden: Mutex::new(None),
@@ -98,26 +63,32 @@ impl Node {
         self.opens.load(Ordering::SeqCst) > 0
     }
 
+    /// Returns whether it is kept by this name in `dir`.
+    pub(crate) fn is_hidden_as(&self, dir: NodeId, name: &[u8]) -> bool {
+        let hidden = self.hidden.lock();
+        let here = hidden.as_ref();
+        here.is_some_and(|hidden| hidden.dir == dir && hidden.name == name)
+    }
+
     /// Returns the attributes, if they are not older than `age`.
     pub(crate) fn attr(&self, age: Duration) -> Option<Attr> {
         let known = self.known.lock();
-        let fresh = known.at.is_some_and(|at| at.elapsed() < age);
-        fresh.then(|| self.show(&known))
+        known.is_fresh(age).then(|| self.show(&known))
     }
 
     /// Returns the attributes, if nothing came in between that leaves them in doubt.
     pub(crate) fn believed(&self) -> Option<Attr> {
         let known = self.known.lock();
-        known.at.is_some().then(|| self.show(&known))
+        known.is_believed().then(|| self.show(&known))
     }
 
     /// Returns the attributes as the server last gave them.
     pub(crate) fn last_fattr(&self) -> Fattr {
-        self.known.lock().attr
+        *self.known.lock().attr()
     }
 
-    fn show(&self, known: &Known) -> Attr {
-        self.show_as(&known.attr, known.change)
+    fn show(&self, known: &AttrCache) -> Attr {
+        self.show_as(known.attr(), known.change())
     }
 
     fn show_as(&self, a: &Fattr, change: u64) -> Attr {
@@ -159,20 +130,10 @@ impl Node {
     pub(crate) fn answer(&self, attr: &Fattr, asked: u64) -> Result<Attr> {
         self.check(attr)?;
         let mut known = self.known.lock();
-        if known.changing == 0 && asked >= known.asked {
-            known.take(attr, asked, None);
-            return Ok(self.show(&known));
-        }
-        if known.changing == 0 && known.at.is_some() {
-            return Ok(self.show(&known));
-        }
-        // Nobody can tell whether it came before the change of ours or after.
-        if !attr.is_same_content(&known.attr) {
-            known.at = None;
-            known.change += 1;
-        }
-        let change = known.change.max(nanos(attr.ctime));
-        Ok(self.show_as(attr, change))
+        Ok(match known.answer(attr, asked) {
+            None => self.show(&known),
+            Some(change) => self.show_as(attr, change),
+        })
     }
 
     fn check(&self, attr: &Fattr) -> Result<()> {
@@ -185,15 +146,12 @@ impl Node {
 
     /// Returns whether no call of ours has changed it since `asked`, as far as is known.
     pub(crate) fn is_unchanged_since(&self, asked: u64) -> bool {
-        let known = self.known.lock();
-        known.changing == 0 && known.asked <= asked
+        self.known.lock().is_unchanged_since(asked)
     }
 
     /// Begins a change by a call of ours.
     pub(crate) fn begin_change(&self) -> Changing<'_> {
-        let mut known = self.known.lock();
-        known.overlaps |= known.changing > 0;
-        known.changing += 1;
+        self.known.lock().begin_change();
         Changing {
             node: self,
             is_told: false,
@@ -202,78 +160,28 @@ impl Node {
 
     /// Its content was changed here, though the server does not know yet.
     pub(crate) fn touch(&self) {
-        self.known.lock().change += 1;
+        self.known.lock().touch();
     }
 
     /// What is known of attributes is not believed any more, nor what calls bring
     /// that were made before.
     pub(crate) fn expire(&self) {
-        let mut known = self.known.lock();
-        known.doubt();
-        known.rights.clear();
+        self.known.lock().expire();
     }
 
     /// Tells the entries of one time from those of another.
     pub(crate) fn epoch(&self) -> u64 {
-        self.known.lock().epoch
+        self.known.lock().epoch()
     }
 
     /// Returns what part of `want` this caller was granted, if it is known and not older
     /// than `age`.
     pub(crate) fn rights(&self, cred: &Cred, want: Access, age: Duration) -> Option<Access> {
-        let known = self.known.lock();
-        let found = known.rights.iter().find(|r| r.cred == *cred)?;
-        let fresh = found.at.elapsed() < age && found.asked.has(want);
-        fresh.then_some(Access(found.granted.0 & want.0))
+        self.known.lock().rights(cred, want, age)
     }
 
     pub(crate) fn note_rights(&self, cred: &Cred, asked: Access, granted: Access) {
-        let mut known = self.known.lock();
-        known.rights.retain(|r| r.cred != *cred);
-        if known.rights.len() >= RIGHTS_MAX {
-            known.rights.remove(0);
-        }
-        known.rights.push(Rights {
-            cred: cred.clone(),
-            asked,
-            granted,
-            at: timer::now(),
-        });
-    }
-}
-
-impl Known {
-    fn doubt(&mut self) {
-        self.at = None;
-        self.asked = tick();
-    }
-
-    /// Nobody knows what it is now: its entries, too, may be others.
-    fn forget(&mut self) {
-        self.doubt();
-        self.epoch += 1;
-        self.change += 1;
-    }
-
-    /// `before` is what the node's times were before a change of our own.
-    fn take(&mut self, attr: &Fattr, asked: u64, own: Option<Option<(Time, Time)>>) {
-        let differs = !attr.is_same_content(&self.attr);
-        let older = attr.ctime < self.attr.ctime;
-        let expected = own.flatten() == Some((self.attr.mtime, self.attr.ctime));
-        if differs && !expected {
-            self.epoch += 1;
-        }
-        if (attr.uid, attr.gid, attr.mode) != (self.attr.uid, self.attr.gid, self.attr.mode) {
-            self.rights.clear();
-        }
-        if differs || own.is_some() {
-            self.change = (self.change + 1).max(nanos(attr.ctime));
-        }
-        self.attr = *attr;
-        self.asked = asked;
-        // A time that goes back is a reply that was overtaken, or a clock that
-        // was set: it is looked at again.
-        self.at = (!older).then(timer::now);
+        self.known.lock().note_rights(cred, asked, granted);
     }
 }
 
@@ -293,17 +201,10 @@ impl Changing<'_> {
         let asked = tick();
         let node = self.node;
         let mut known = node.known.lock();
-        match &wcc.after {
-            Some(attr) => {
-                node.check(attr)?;
-                known.take(attr, asked, Some(wcc.before));
-            }
-            None => known.forget(),
+        if let Some(attr) = &wcc.after {
+            node.check(attr)?;
         }
-        if known.overlaps {
-            known.at = None;
-            known.epoch += 1;
-        }
+        known.take_change(wcc, asked);
         drop(known);
         self.is_told = true;
         Ok(())
@@ -316,24 +217,15 @@ impl Drop for Changing<'_> {
         if !self.is_told {
             known.forget();
         }
-        known.changing -= 1;
-        if known.changing == 0 {
-            known.overlaps = false;
-        }
+        known.end_change();
     }
-}
-
-/// Nanoseconds since 1970, which fit for 584 years.
-fn nanos(time: Time) -> u64 {
-    let secs = u64::try_from(time.secs).unwrap_or_default();
-    secs.saturating_mul(1_000_000_000)
-        .saturating_add(time.nanos.into())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::num::NonZeroU64;
+    use volary_core::Time;
 
     const AGE: Duration = Duration::from_secs(1000);
 

@@ -1,0 +1,202 @@
+//! Calls on entries of directories, and what names were found to lead to.
+
+use crate::calls::export::{Changed, Export, Who, after_status};
+use crate::fail;
+use crate::known::attr_cache::tick;
+use crate::known::name_cache::NameCache;
+use crate::known::node::Node;
+use crate::known::nodes::Nodes;
+use crate::wire::proto::{Fattr, Fh, Wcc, error_of, procedure, status};
+use std::sync::Arc;
+use volary_core::Result;
+use volary_rpc::{Decoded, Input, Output};
+
+/// A directory, and a name in it.
+pub(crate) type At<'a> = (&'a Arc<Node>, &'a [u8]);
+
+/// Entries of directories, by calls.
+pub(crate) struct Entries {
+    export: Arc<Export>,
+    pub(crate) nodes: Arc<Nodes>,
+    pub(crate) names: NameCache,
+}
+
+impl Entries {
+    pub(crate) fn new(export: Arc<Export>, nodes: Arc<Nodes>, names: NameCache) -> Self {
+        Self {
+            export,
+            nodes,
+            names,
+        }
+    }
+
+    /// Forgets all names and nodes.
+    pub(crate) fn clear(&self) {
+        self.names.clear();
+        self.nodes.clear();
+    }
+
+    /// Returns what `name` leads to in `dir`, if that is known and was not changed by
+    /// others.
+    pub(crate) fn known(&self, (dir, name): At<'_>) -> Option<Arc<Node>> {
+        let named = self.names.get(dir.id, name)?;
+        if named.epoch != dir.epoch() {
+            return None;
+        }
+        self.nodes.get(named.node).ok()
+    }
+
+    /// LOOKUP.
+    pub(crate) fn look_up(&self, who: Who<'_>, (dir, name): At<'_>) -> Result<Arc<Node>> {
+        let asked = tick();
+        let put = |out: &mut Output| {
+            dir.fh.write(out);
+            out.opaque(name);
+        };
+        let (status, done) = self.export.nfs(who, procedure::LOOKUP, put)?;
+        let mut input = after_status(&done);
+        if status != status::OK {
+            if let Some(attr) = Fattr::read_maybe(&mut input).map_err(fail::garbage)? {
+                dir.note(&attr, asked)?;
+            }
+            self.names.forget(dir.id, name);
+            return Err(error_of(status));
+        }
+        let read = |input: &mut Input<'_>| {
+            let fh = Fh::read(input)?;
+            Decoded::Ok((fh, Fattr::read_maybe(input)?, Fattr::read_maybe(input)?))
+        };
+        let (fh, attr, of_dir) = read(&mut input).map_err(fail::garbage)?;
+        let node = self.enter(who, fh, attr, asked)?;
+        if let Some(attr) = of_dir {
+            dir.note(&attr, asked)?;
+        }
+        // A directory's parent may become another without its own entries changing.
+        if name != b".." && dir.is_unchanged_since(asked) {
+            self.names.note(dir.id, dir.epoch(), name, node.id);
+            // Who has begun to remove it meanwhile takes the name away here when that
+            // is done, which may have been before.
+            if !dir.is_unchanged_since(asked) {
+                self.names.forget(dir.id, name);
+            }
+        }
+        Ok(node)
+    }
+
+    /// Returns the node of a handle; its attributes are asked for if they did not come.
+    fn enter(&self, who: Who<'_>, fh: Fh, attr: Option<Fattr>, asked: u64) -> Result<Arc<Node>> {
+        let attr = match attr {
+            Some(attr) => attr,
+            None => {
+                let put = |out: &mut Output| fh.write(out);
+                self.export.ask(who, procedure::GETATTR, put, Fattr::read)?
+            }
+        };
+        self.nodes.enter(fh, &attr, asked)
+    }
+
+    /// Makes a node by CREATE, MKDIR, SYMLINK or MKNOD.
+    pub(crate) fn make(
+        &self,
+        who: Who<'_>,
+        procedure: u32,
+        (dir, name): At<'_>,
+        write: impl Fn(&mut Output),
+    ) -> Result<Arc<Node>> {
+        let changing = dir.begin_change();
+        let asked = tick();
+        let put = |out: &mut Output| {
+            dir.fh.write(out);
+            out.opaque(name);
+            write(out);
+        };
+        let (status, done) = self.export.nfs(who, procedure, put)?;
+        let mut input = after_status(&done);
+        let read = |input: &mut Input<'_>| {
+            let made = if status == status::OK {
+                (Fh::read_maybe(input)?, Fattr::read_maybe(input)?)
+            } else {
+                (None, None)
+            };
+            Decoded::Ok((made, Wcc::read(input)?))
+        };
+        let ((fh, attr), wcc) = read(&mut input).map_err(fail::garbage)?;
+        changing.end(&wcc)?;
+        let epoch = dir.epoch();
+        if status != status::OK {
+            return Err(error_of(status));
+        }
+        let node = match (fh, attr) {
+            (Some(fh), Some(attr)) => self.nodes.enter(fh, &attr, asked)?,
+            _ => self.look_up(who, (dir, name))?,
+        };
+        self.names.note(dir.id, epoch, name, node.id);
+        Ok(node)
+    }
+
+    /// LINK.
+    pub(crate) fn link(&self, who: Who<'_>, node: &Node, (dir, name): At<'_>) -> Result<()> {
+        let (of_node, of_dir) = (node.begin_change(), dir.begin_change());
+        let put = |out: &mut Output| {
+            node.fh.write(out);
+            dir.fh.write(out);
+            out.opaque(name);
+        };
+        let (status, done) = self.export.nfs(who, procedure::LINK, put)?;
+        let mut input = after_status(&done);
+        let after = Fattr::read_maybe(&mut input).map_err(fail::garbage)?;
+        let wcc = Wcc::read(&mut input).map_err(fail::garbage)?;
+        of_node.end(&Wcc {
+            before: None,
+            after,
+        })?;
+        of_dir.end(&wcc)?;
+        match status {
+            status::OK => Ok(()),
+            status => Err(error_of(status)),
+        }
+    }
+
+    /// Removes a name by REMOVE or RMDIR.
+    pub(crate) fn remove(
+        &self,
+        who: Who<'_>,
+        procedure: u32,
+        (dir, name): At<'_>,
+    ) -> Result<Changed> {
+        self.export.change(who, procedure, dir, |out| {
+            dir.fh.write(out);
+            out.opaque(name);
+        })
+    }
+
+    /// RENAME.
+    pub(crate) fn rename(
+        &self,
+        who: Who<'_>,
+        (from, name): At<'_>,
+        (to, new_name): At<'_>,
+    ) -> Result<()> {
+        let of_from = from.begin_change();
+        let of_to = (from.id != to.id).then(|| to.begin_change());
+        let put = |out: &mut Output| {
+            from.fh.write(out);
+            out.opaque(name);
+            to.fh.write(out);
+            out.opaque(new_name);
+        };
+        let (status, done) = self.export.nfs(who, procedure::RENAME, put)?;
+        let mut input = after_status(&done);
+        let first = Wcc::read(&mut input).map_err(fail::garbage)?;
+        let second = Wcc::read(&mut input).map_err(fail::garbage)?;
+        of_from.end(&first)?;
+        if let Some(of_to) = of_to {
+            of_to.end(&second)?;
+        }
+        match status {
+            status::OK => Ok(()),
+            status::NOENT if done.is_resent => Ok(()),
+            status => Err(error_of(status)),
+        }
+    }
+}

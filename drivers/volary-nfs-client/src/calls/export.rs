@@ -1,0 +1,227 @@
+//! The export: calls of NFS on it, and on whose behalf they are made.
+
+use crate::fail;
+use crate::known::attr_cache::tick;
+use crate::known::node::Node;
+use crate::server::peer::{Call, Done, Peer};
+use crate::timer;
+use crate::wire::proto::{Fattr, Wcc, error_of, procedure, status};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use volary_core::{Attr, Cancel, Cred, Kind, Result};
+use volary_rpc::numbers::{NFS, NULL};
+use volary_rpc::{Decoded, Input, Output};
+
+/// Between two tries of a call that the server asks to make later.
+const LATER: Duration = Duration::from_millis(100);
+const LATER_MAX: Duration = Duration::from_secs(2);
+
+/// The export, as calls see it.
+pub(crate) struct Export {
+    peer: Arc<Peer>,
+    /// How long a call may take, with those that the server asks to make later.
+    timeout: Duration,
+    read_only: bool,
+    is_detached: AtomicBool,
+}
+
+/// On whose behalf a call is made.
+#[derive(Clone, Copy)]
+pub(crate) struct Who<'a> {
+    pub(crate) cred: &'a Cred,
+    pub(crate) cancel: Option<&'a Cancel>,
+}
+
+impl<'a> Who<'a> {
+    /// For calls that go on when their caller has gone.
+    pub(crate) fn behind(cred: &'a Cred) -> Self {
+        Self { cred, cancel: None }
+    }
+}
+
+impl Export {
+    pub(crate) fn new(peer: Arc<Peer>, timeout: Duration, read_only: bool) -> Self {
+        Self {
+            peer,
+            timeout,
+            read_only,
+            is_detached: AtomicBool::new(false),
+        }
+    }
+
+    pub(crate) fn is_detached(&self) -> bool {
+        self.is_detached.load(Ordering::Acquire)
+    }
+
+    /// Notes that it is detached, and returns whether it was before.
+    pub(crate) fn detach(&self) -> bool {
+        self.is_detached.swap(true, Ordering::AcqRel)
+    }
+
+    /// Ends all connections.
+    pub(crate) fn end(&self) {
+        self.peer.end();
+    }
+
+    /// # Errors
+    /// `Stale` once it is detached.
+    pub(crate) fn check(&self) -> Result<()> {
+        if self.is_detached() {
+            Err(Kind::Stale.into())
+        } else {
+            Ok(())
+        }
+    }
+
+    /// # Errors
+    /// `ReadOnly`.
+    pub(crate) fn check_writable(&self) -> Result<()> {
+        self.check()?;
+        if self.read_only {
+            Err(Kind::ReadOnly.into())
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Returns how many connections there have been; see [`Peer::connections`].
+    pub(crate) fn connections(&self) -> u32 {
+        self.peer.connections()
+    }
+
+    /// Lets some time pass, unless it is detached meanwhile.
+    pub(crate) fn rest(&self, time: Duration) {
+        self.peer.rest(time);
+    }
+
+    /// Returns whether the server is there.
+    pub(crate) fn answers(&self) -> bool {
+        self.peer.call(&Call::plain(NFS, NULL), |_| ()).is_ok()
+    }
+
+    /// Makes a call of NFS: the status, and the results after it.
+    pub(crate) fn nfs(
+        &self,
+        who: Who<'_>,
+        procedure: u32,
+        write: impl Fn(&mut Output),
+    ) -> Result<(u32, Done)> {
+        let call = Call {
+            program: NFS,
+            procedure,
+            cred: Some(who.cred),
+            cancel: who.cancel,
+        };
+        let until = timer::now() + self.timeout;
+        let mut rest = LATER;
+        loop {
+            let done = self.peer.call(&call, &write)?;
+            let status = done.results().u32().map_err(fail::garbage)?;
+            if status != status::JUKEBOX || timer::now() + rest >= until {
+                return Ok((status, done));
+            }
+            if who.cancel.is_some_and(Cancel::is_set) {
+                return Err(Kind::Interrupted.into());
+            }
+            self.peer.rest(rest);
+            rest = (rest * 2).min(LATER_MAX);
+        }
+    }
+
+    /// Makes a call that changes nothing; `read` reads what follows OK.
+    pub(crate) fn ask<T>(
+        &self,
+        who: Who<'_>,
+        procedure: u32,
+        write: impl Fn(&mut Output),
+        read: impl FnOnce(&mut Input<'_>) -> Decoded<T>,
+    ) -> Result<T> {
+        let (status, done) = self.nfs(who, procedure, write)?;
+        let mut input = after_status(&done);
+        if status != status::OK {
+            return Err(error_of(status));
+        }
+        read(&mut input).map_err(fail::garbage)
+    }
+
+    /// GETATTR.
+    pub(crate) fn fetch_attr(&self, who: Who<'_>, node: &Node) -> Result<Attr> {
+        let asked = tick();
+        let put = |out: &mut Output| node.fh.write(out);
+        let attr = self.ask(who, procedure::GETATTR, put, Fattr::read);
+        let attr = attr.inspect_err(|_| node.expire())?;
+        node.answer(&attr, asked)
+    }
+
+    /// Makes a call that changes one node, and answers with a status and `wcc_data`.
+    pub(crate) fn change(
+        &self,
+        who: Who<'_>,
+        procedure: u32,
+        node: &Node,
+        write: impl Fn(&mut Output),
+    ) -> Result<Changed> {
+        let changing = node.begin_change();
+        let (status, done) = self.nfs(who, procedure, write)?;
+        let wcc = Wcc::read(&mut after_status(&done)).map_err(fail::garbage)?;
+        changing.end(&wcc)?;
+        Ok(Changed {
+            status,
+            is_resent: done.is_resent,
+        })
+    }
+
+    /// COMMIT of all of a file: the write verifier, which is another one when the server was
+    /// restarted.
+    pub(crate) fn commit(&self, who: Who<'_>, node: &Node) -> Result<[u8; 8]> {
+        let changing = node.begin_change();
+        let put = |out: &mut Output| {
+            node.fh.write(out);
+            out.u64(0);
+            out.u32(0);
+        };
+        let (status, done) = self.nfs(who, procedure::COMMIT, put)?;
+        let mut input = after_status(&done);
+        changing.end(&Wcc::read(&mut input).map_err(fail::garbage)?)?;
+        if status != status::OK {
+            return Err(error_of(status));
+        }
+        input.array().map_err(fail::garbage)
+    }
+}
+
+/// What a change came to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Changed {
+    status: u32,
+    is_resent: bool,
+}
+
+impl Changed {
+    /// # Errors
+    /// What the status says.
+    pub(crate) fn done(self) -> Result<()> {
+        match self.status {
+            status::OK => Ok(()),
+            status => Err(error_of(status)),
+        }
+    }
+
+    /// The same for a removal: one that was sent again may have been done the
+    /// first time.
+    pub(crate) fn removed(self) -> Result<()> {
+        if self.is_resent && self.status == status::NOENT {
+            return Ok(());
+        }
+        self.done()
+    }
+}
+
+/// Returns the results after the status.
+pub(crate) fn after_status(done: &Done) -> Input<'_> {
+    let mut input = done.results();
+    // It is there: it was read before.
+    let _ = input.u32();
+    input
+}

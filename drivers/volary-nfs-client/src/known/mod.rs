@@ -1,0 +1,9 @@
+//! What is known of nodes and names, and for how long; bytes that are here. Nothing here makes a call.
+//! May use `wire`.
+
+pub(crate) mod attr_cache;
+pub(crate) mod bounded;
+pub(crate) mod data;
+pub(crate) mod name_cache;
+pub(crate) mod node;
+pub(crate) mod nodes;
