@@ -54,10 +54,12 @@ impl Names {
         self.export.check_writable()?;
         let sattr = for_new(who, dir, set)?;
         let (size, sattr) = sattr.without_size();
+        let (entries, attrs) = (&self.tree.entries, &self.tree.attrs);
+        let at = (dir, name.as_bytes());
         let naming = self.naming.read();
         for _ in 0..RACES_MAX {
             if how != Create::New {
-                match self.tree.entries.look_up(who, (dir, name.as_bytes())) {
+                match entries.look_up(who, at) {
                     Ok(node) => return self.open_found(who, &node, how),
                     Err(e) if e == Kind::NotFound => {}
                     Err(e) => return Err(e),
@@ -68,19 +70,15 @@ impl Names {
                 out.u32(GUARDED);
                 sattr.write(out);
             };
-            match self
-                .tree
-                .entries
-                .make(who, procedure::CREATE, (dir, name.as_bytes()), put)
-            {
+            match entries.make(who, procedure::CREATE, at, put) {
                 Err(e) if e == Kind::Exists && how != Create::New => {}
                 Err(e) => return Err(e),
                 Ok(node) => {
                     drop(naming);
                     if let Some(size) = size.filter(|&size| size > 0) {
-                        self.tree.attrs.set(who, &node, &SetAttr::size(size))?;
+                        attrs.set(who, &node, &SetAttr::size(size))?;
                     }
-                    let entry = self.tree.attrs.entry(who, &node)?;
+                    let entry = attrs.entry(who, &node)?;
                     return Ok((entry, self.opens.add(node, Mode::ReadWrite)));
                 }
             }
@@ -94,13 +92,14 @@ impl Names {
             FileKind::Dir => return Err(Kind::IsDir.into()),
             _ => return Err(Kind::Invalid.into()),
         }
+        let attrs = &self.tree.attrs;
         let _stays = node.going.read();
         if how == Create::Truncate {
-            self.tree.attrs.set(who, node, &SetAttr::size(0))?;
+            attrs.set(who, node, &SetAttr::size(0))?;
         } else {
             self.export.fetch_attr(who, node)?;
         }
-        let entry = self.tree.attrs.entry(who, node)?;
+        let entry = attrs.entry(who, node)?;
         Ok((entry, self.opens.add(Arc::clone(node), Mode::ReadWrite)))
     }
 
