@@ -253,4 +253,48 @@ mod tests {
         let mut circle = Circle::default();
         assert!((0..10_000).all(|n| !circle.closes(n)));
     }
+
+    fn page(entries: &[(&str, u64)], is_end: bool) -> Page {
+        let listed = |&(name, cookie): &(&str, u64)| Listed {
+            name: name.into(),
+            fileid: cookie,
+            cookie,
+            attr: None,
+            fh: None,
+        };
+        Page {
+            verifier: [7; 8],
+            entries: entries.iter().map(listed).collect(),
+            is_end,
+        }
+    }
+
+    #[test]
+    fn a_listing_goes_on_after_what_was_passed_over() {
+        let mut listing = Listing::default();
+        listing
+            .take(page(&[(".", 1), ("a", 5), ("b", 9)], false))
+            .unwrap();
+        assert_eq!(listing.first().unwrap().name, b"a");
+        listing.pass().unwrap();
+        listing.go_to(Cookie(5));
+        assert_eq!(listing.first().unwrap().name, b"b");
+        // Of another place the server is asked, with what it said last.
+        listing.go_to(Cookie(1));
+        assert!(listing.first().is_none() && !listing.is_end());
+        assert_eq!((listing.at, listing.verifier), (1, [7; 8]));
+        listing.go_to(Cookie::START);
+        assert_eq!((listing.at, listing.verifier), (0, [0; 8]));
+    }
+
+    #[test]
+    fn a_page_of_nothing_to_show_moves_on_or_is_corrupt() {
+        let mut listing = Listing::default();
+        listing.take(page(&[(".", 1), ("..", 2)], false)).unwrap();
+        assert!(listing.first().is_none() && !listing.is_end());
+        assert_eq!(listing.at, 2);
+        assert!(listing.take(page(&[], false)).is_err());
+        listing.take(page(&[], true)).unwrap();
+        assert!(listing.is_end());
+    }
 }
