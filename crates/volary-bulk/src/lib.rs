@@ -38,7 +38,7 @@
 //! | [`options`](Options) | how to read |
 //! | [`source`](Source) | what to read |
 //! | [`delivery`](Consumer) | what consumers are told |
-//! | `walk`, `list`, `grown` | phase 1: names, attributes, fragments; one part of them at a time |
+//! | `walk`, `list`, `packed` | phase 1: names, attributes, fragments; one part of them at a time, in few bytes |
 //! | `plan` | fragments to requests; files to passes |
 //! | `ahead`, `sweep` | phase 2: reading ahead in order, putting files together |
 //! | `ordinary`, `fetch`, `together`, `large` | files that are read through the session, ahead of their turn, many at the same time, and in chunks |
@@ -56,12 +56,12 @@ mod budget;
 mod delivery;
 mod fetch;
 mod files;
-mod grown;
 mod large;
 mod list;
 mod options;
 mod ordinary;
 mod outlet;
+mod packed;
 mod part;
 mod plan;
 mod probe;

@@ -133,8 +133,8 @@ impl Shares {
         Self {
             list: eighth * 2,
             reads: eighth * 2,
-            assembly: eighth * 3,
-            scratch: eighth.min(1 << 20),
+            assembly: eighth * 3 + eighth / 2,
+            scratch: (eighth / 2).min(1 << 20),
             // Offsets within such a file have 32 bits.
             whole_max: options.whole_max.min(eighth).min(1 << 30),
         }
