@@ -75,7 +75,7 @@ const PIECE: u64 = 2 * size_of::<Piece>() as u64 + 16;
 /// Memory for a file that has no fragments here, in bytes.
 const WAY: u64 = 40;
 /// A full vector of fragments grows by this part (1/n) of it.
-const PIECES_MORE: usize = 8;
+const PIECES_MORE: usize = 4;
 
 /// How to read a file.
 #[derive(Debug)]
