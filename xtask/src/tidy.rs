@@ -398,8 +398,9 @@ fn sources() -> Vec<PathBuf> {
 }
 
 fn pages() -> Vec<PathBuf> {
-    let mut pages = files_below(&root().join("drivers"), "md");
-    pages.extend(files_below(&root().join("bench"), "md"));
+    let folders = ["bench", "crates", "drivers", "servers"];
+    let below = |dir: &&str| files_below(&root().join(dir), "md");
+    let mut pages: Vec<PathBuf> = folders.iter().flat_map(below).collect();
     for entry in std::fs::read_dir(root()).expect("root") {
         let path = entry.expect("entry").path();
         if path.extension().is_some_and(|e| e == "md") {

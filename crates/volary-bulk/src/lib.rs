@@ -4,6 +4,7 @@
 //! that freedom: it asks the volume where the bytes of all files are, sorts the fragments by their
 //! place, reads them in few large requests, puts the files together, and hands over each one whole.
 //! The method is DAFT's (Guo and Chiueh, "DAFT: Disk Geometry-Aware File System Traversal").
+//! `DESIGN.md` says why it is done so.
 //!
 //! # What is true of a run
 //!

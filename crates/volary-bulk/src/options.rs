@@ -19,7 +19,7 @@ pub enum Method {
 /// What happens when files that are being put together need more memory than there is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Cleaning {
-    /// Completes begun files whose remaining fragments lie farthest away, and then continues the sweep.
+    /// Completes those begun files that would hold most memory for longest, and then continues the sweep.
     #[default]
     OnDemand,
     /// Spreads files over several sweeps beforehand, so that each sweep fits.
