@@ -1,59 +1,17 @@
-//! Attributes: the host's in our words, and ours for the host.
+//! Attributes: read and set.
 
 use crate::error::{from_errno, from_errno_on_node};
-use crate::ids;
-use crate::path_of;
+use crate::proc::path_of;
+use crate::stat::{from_statx, look};
 use crate::volume::Host;
 use rustix::fd::AsFd;
 use rustix::fs::{
-    AtFlags, Gid, Mode as HostMode, OFlags, Statx, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, Uid,
+    AtFlags, Gid, Mode as HostMode, OFlags, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, Uid,
 };
 use rustix::io::Errno;
-use volary_core::{Attr, FileKind, Kind, NodeId, Result, SetAttr, SetTime, Time};
+use volary_core::{Attr, FileKind, Kind, NodeId, Result, SetAttr, SetTime};
 
 const SET_IDS: u32 = 0o6000;
-
-/// Returns the host's attributes as ours. The count of changes is the time of the last
-/// one, whose steps are fine where somebody looked in between (since Linux
-/// 6.13), and a tick of the kernel's clock before.
-///
-/// # Errors
-/// `Invalid` for a kind that we do not know.
-pub(crate) fn from_statx(node: NodeId, stat: &Statx) -> Result<Attr> {
-    let kind = FileKind::from_mode(stat.stx_mode.into()).ok_or(Kind::Invalid)?;
-    let device = matches!(kind, FileKind::CharDevice | FileKind::BlockDevice);
-    let ctime = time(stat.stx_ctime.tv_sec, stat.stx_ctime.tv_nsec);
-    let has_birth = stat.stx_mask & rustix::fs::StatxFlags::BTIME.bits() != 0;
-    let rdev = u64::from(stat.stx_rdev_major) << 32 | u64::from(stat.stx_rdev_minor);
-    Ok(Attr {
-        node,
-        kind,
-        mode: u32::from(stat.stx_mode) & 0o7777,
-        nlink: stat.stx_nlink,
-        uid: stat.stx_uid,
-        gid: stat.stx_gid,
-        rdev: if device { rdev } else { 0 },
-        size: stat.stx_size,
-        allocated: stat.stx_blocks.saturating_mul(512),
-        io_size: stat.stx_blksize,
-        atime: time(stat.stx_atime.tv_sec, stat.stx_atime.tv_nsec),
-        mtime: time(stat.stx_mtime.tv_sec, stat.stx_mtime.tv_nsec),
-        ctime,
-        btime: has_birth.then(|| time(stat.stx_btime.tv_sec, stat.stx_btime.tv_nsec)),
-        change: change(ctime),
-        dos: None,
-    })
-}
-
-fn time(secs: i64, nanos: u32) -> Time {
-    Time::new(secs, nanos)
-}
-
-fn change(at: Time) -> u64 {
-    let secs = at.secs.max(0).cast_unsigned();
-    secs.saturating_mul(1_000_000_000)
-        .saturating_add(at.nanos.into())
-}
 
 impl Host {
     /// See [`getattr`](volary_core::FileSystem::getattr).
@@ -67,7 +25,7 @@ impl Host {
     /// # Errors
     /// `Stale` if it has neither a name nor an open.
     pub(crate) fn attr_by(&self, node: NodeId, fd: impl AsFd) -> Result<Attr> {
-        let attr = from_statx(node, &ids::look(fd, b"")?)?;
+        let attr = from_statx(node, &look(fd, b"")?)?;
         if attr.nlink == 0 && !self.nodes.is_open(node) {
             self.nodes.remove(node);
             return Err(Kind::Stale.into());

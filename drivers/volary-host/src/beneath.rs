@@ -3,7 +3,7 @@
 //! (the NFS server does), but none that comes back is believed to be within.
 
 use crate::dirs;
-use crate::path_of;
+use crate::proc::link_of;
 use crate::volume::{Host, PATH, TRIES_MAX, open_up};
 use parking_lot::Mutex;
 use rustix::fd::OwnedFd;
@@ -166,10 +166,4 @@ impl Host {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         self.with_descriptors(|| self.ids.open(dir, flags))
     }
-}
-
-/// Returns where the kernel says that a descriptor's node is, if it knows.
-fn link_of(fd: &OwnedFd) -> Option<Vec<u8>> {
-    let link = rustix::fs::readlink(path_of(fd), Vec::new());
-    link.map(std::ffi::CString::into_bytes).ok()
 }

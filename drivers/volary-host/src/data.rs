@@ -2,7 +2,7 @@
 
 use crate::error::{from_errno, from_errno_on_node};
 use crate::opens::Opened;
-use crate::path_of;
+use crate::proc::path_of;
 use crate::volume::{Host, open_dir};
 use rustix::fd::OwnedFd;
 use rustix::fs::{Advice, FallocateFlags, Mode as HostMode, OFlags};
@@ -93,7 +93,7 @@ impl Host {
         // the open would keep its room. Who takes the last name away meanwhile
         // looks after that whether it is open.
         let last = self.nodes.end_open(&open);
-        if last && crate::ids::look(&open.fd, b"").is_ok_and(|stat| stat.stx_nlink == 0) {
+        if last && crate::stat::look(&open.fd, b"").is_ok_and(|stat| stat.stx_nlink == 0) {
             self.nodes.remove(open.node);
         }
         Ok(())
@@ -185,7 +185,7 @@ impl Host {
             }
         }
         if data.is_empty() {
-            return Ok(crate::ids::look(&open.fd, b"")?.stx_size);
+            return Ok(crate::stat::look(&open.fd, b"")?.stx_size);
         }
         rustix::fs::tell(&open.fd).map_err(from_errno)
     }

@@ -162,7 +162,7 @@ impl Host {
 /// stream, and would read megabytes of the files between them.
 fn read_alone(dir: &OwnedFd) {
     const BLOCK: u64 = 4096;
-    if crate::ids::look(dir, b"").is_ok_and(|stat| stat.stx_size <= BLOCK) {
+    if crate::stat::look(dir, b"").is_ok_and(|stat| stat.stx_size <= BLOCK) {
         // It is a hint.
         let _ = rustix::fs::fadvise(dir, 0, None, Advice::Random);
     }

@@ -73,7 +73,8 @@
 //! | `ahead`, `together`, `ring` | directories that will be read; whole files in batches |
 //! | `watch` | news of what other processes change |
 //! | `probe` | what the host's file system can do |
-//! | `sys` | system calls that no safe library has |
+//! | `sys`, `stat`, `proc` | system calls that no safe library has, `statx`, paths of descriptors |
+//! | `options` | how to attach a directory |
 //! | `fs` | the `FileSystem` impl |
 #![cfg_attr(
     not(test),
@@ -98,9 +99,12 @@ mod locks;
 mod names;
 mod nodes;
 mod opens;
+mod options;
 mod places;
 mod probe;
+mod proc;
 mod ring;
+mod stat;
 mod sys;
 #[cfg(test)]
 mod tests;
@@ -108,46 +112,11 @@ mod together;
 mod volume;
 mod watch;
 
-use rustix::fd::{AsFd, AsRawFd};
+pub use options::HostOptions;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use volary_core::{Fs, Result};
-
-/// How to attach a directory.
-#[derive(Clone, Debug)]
-pub struct HostOptions {
-    /// Refuse changes.
-    pub read_only: bool,
-    /// Open nodes by handle, where the host allows it.
-    pub by_handle: bool,
-    /// Set-uid and set-gid bits of files can be set; without, they are taken from each mode that
-    /// is set, as for a program without the right to. Set-gid of directories always can.
-    pub set_ids: bool,
-    /// How many nodes are remembered: about 150 bytes each.
-    pub nodes_max: usize,
-    /// How many descriptors are held for nodes, beside those of opens; `None`
-    /// for half of what the process may have (`RLIMIT_NOFILE`).
-    pub descriptors_max: Option<usize>,
-    /// Read whole files in batches by `io_uring`, where the host allows it.
-    pub rings: bool,
-    /// Tell where on the [`device`] the content of files lies. Dirty content is written there first; content that is
-    /// in the page cache has no place.
-    pub places: bool,
-}
-
-impl Default for HostOptions {
-    fn default() -> Self {
-        Self {
-            read_only: false,
-            by_handle: true,
-            set_ids: true,
-            nodes_max: 1 << 18,
-            descriptors_max: None,
-            rings: true,
-            places: false,
-        }
-    }
-}
 
 /// Attaches the directory at `path`. What it is called later does not matter.
 ///
@@ -180,9 +149,4 @@ pub fn raise_descriptor_limit() {
 /// descriptors are left to the rest of it.
 pub fn opens_max() -> usize {
     probe::descriptors_for_opens()
-}
-
-/// Returns the path by which the host opens the node of a descriptor once more.
-fn path_of(fd: impl AsFd) -> String {
-    format!("/proc/self/fd/{}", fd.as_fd().as_raw_fd())
 }

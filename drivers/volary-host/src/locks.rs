@@ -8,7 +8,7 @@
 
 use crate::error::from_errno;
 use crate::opens::Opened;
-use crate::path_of;
+use crate::proc::path_of;
 use crate::sys::{self, RangeLock};
 use crate::volume::Host;
 use parking_lot::Mutex;

@@ -2,8 +2,8 @@
 
 use crate::data::SAFE;
 use crate::error::from_errno;
-use crate::ids::look;
-use crate::path_of;
+use crate::proc::path_of;
+use crate::stat::look;
 use crate::volume::{Host, PATH};
 use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, CWD, FileType, Mode as HostMode, OFlags, RenameFlags as HostRename};

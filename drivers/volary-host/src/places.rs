@@ -6,7 +6,7 @@
 
 use crate::births::Moment;
 use crate::error::from_errno;
-use crate::ids::look;
+use crate::stat::look;
 use crate::sys::{self, Mapping};
 use crate::volume::Host;
 use rustix::fd::{AsFd, OwnedFd};

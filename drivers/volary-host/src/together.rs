@@ -1,8 +1,7 @@
 //! Batches of whole files: while some are read, the next are opened.
 
-use crate::attrs::from_statx;
-use crate::ids::look;
 use crate::ring::{DEPTH, Flight, Ring};
+use crate::stat::{from_statx, look};
 use crate::volume::Host;
 use parking_lot::Mutex;
 use volary_core::{Cancel, FileKind, Mode, Whole};

@@ -7,9 +7,10 @@ use crate::ids::Ids;
 use crate::locks::Locks;
 use crate::nodes::{Nodes, Seen, Way};
 use crate::opens::Opens;
+use crate::options::HostOptions;
 use crate::together::Rings;
 use crate::watch::Watcher;
-use crate::{HostOptions, probe};
+use crate::{probe, proc};
 use parking_lot::RwLock;
 use rustix::fd::{AsFd, AsRawFd, OwnedFd};
 use rustix::fs::{CWD, Mode as HostMode, OFlags, ResolveFlags};
@@ -54,7 +55,7 @@ impl Host {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root_fd =
             rustix::fs::openat(CWD, path, flags, HostMode::empty()).map_err(from_errno)?;
-        check_proc()?;
+        proc::check()?;
         let ids = Ids::new(&root_fd, options.by_handle)?;
         let root = ids.of(&root_fd)?.node;
         let whole = probe::is_whole(&root_fd, ids.mount());
@@ -366,17 +367,4 @@ pub(crate) fn open_up(fd: &OwnedFd) -> Result<OwnedFd> {
 pub(crate) fn open_dir(dir: &OwnedFd) -> Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     rustix::fs::openat(dir, ".", flags, HostMode::empty()).map_err(from_errno_on_node)
-}
-
-/// # Errors
-/// `Unsupported` without `/proc`, by which nodes are opened and changed.
-fn check_proc() -> Result<()> {
-    const PROC: i64 = 0x9fa0;
-    match rustix::fs::statfs("/proc/self/fd") {
-        Ok(stat) if stat.f_type == PROC => Ok(()),
-        _ => {
-            let words = "a host directory cannot be attached where /proc is not mounted";
-            Err(Error::note(Kind::Unsupported, words))
-        }
-    }
 }
