@@ -3,8 +3,9 @@
 //! The host waits for the disk, or for a server, at each inode that it reads. With several directories at a time it
 //! waits for several inodes together.
 
-use crate::dirs::each;
-use crate::volume::{Host, open_dir};
+use crate::listing::each;
+use crate::resolve::open_dir;
+use crate::volume::Host;
 use rustix::time::{ClockId, clock_gettime};
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::thread;

@@ -2,9 +2,10 @@
 //! leads out of it: whoever gives ids out seals them if they must not be guessed
 //! (the NFS server does), but none that comes back is believed to be within.
 
-use crate::dirs;
+use crate::listing::each;
 use crate::proc::link_of;
-use crate::volume::{Host, PATH, TRIES_MAX, open_up};
+use crate::resolve::{PATH, TRIES_MAX, open_in, open_up};
+use crate::volume::Host;
 use parking_lot::Mutex;
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode as HostMode, OFlags};
@@ -83,7 +84,7 @@ impl Host {
         let Some(rest) = rest.filter(|rest| !rest.is_empty()) else {
             return Ok(false);
         };
-        match self.open_in(self.root_fd(), rest, PATH, HostMode::empty()) {
+        match open_in(&self.nodes, self.root_fd(), rest, PATH, HostMode::empty()) {
             Ok(found) => Ok(self.ids.node_at(&found, b"")? == node),
             Err(_) => Ok(false),
         }
@@ -134,7 +135,7 @@ impl Host {
             let Ok(fd) = self.open_listed(dir) else {
                 continue;
             };
-            let done = dirs::each(&fd, |ino, kind, name| {
+            let done = each(&fd, |ino, kind, name| {
                 entries += 1;
                 if ino == node.ino.get() && self.ids.node_at(&fd, name).is_ok_and(|n| n == node) {
                     return Some(true);
@@ -164,6 +165,6 @@ impl Host {
             return self.real_root();
         }
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        self.with_descriptors(|| self.ids.open(dir, flags))
+        self.nodes.with_descriptors(|| self.ids.open(dir, flags))
     }
 }

@@ -3,7 +3,8 @@
 use crate::error::{from_errno, from_errno_on_node};
 use crate::opens::Opened;
 use crate::proc::path_of;
-use crate::volume::{Host, open_dir};
+use crate::resolve::{SAFE, open_dir};
+use crate::volume::Host;
 use rustix::fd::OwnedFd;
 use rustix::fs::{Advice, FallocateFlags, Mode as HostMode, OFlags};
 use rustix::io::{Errno, ReadWriteFlags};
@@ -11,12 +12,6 @@ use std::io::IoSlice;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use volary_core::{FileKind, Kind, Mode, NodeId, OpenId, Result};
-
-/// What nothing but files is opened with: nobody waits for the other end of a
-/// fifo, and no terminal becomes ours.
-pub(crate) const SAFE: OFlags = OFlags::CLOEXEC
-    .union(OFlags::NONBLOCK)
-    .union(OFlags::NOCTTY);
 
 impl Host {
     /// See [`open`](volary_core::FileSystem::open).
@@ -42,7 +37,7 @@ impl Host {
             && self.ids.open_by_handle()
         {
             self.check_open(writes, FileKind::File)?;
-            let fd = self.with_descriptors(|| {
+            let fd = self.nodes.with_descriptors(|| {
                 let fd = self.open_id(node, SAFE | flags_of(mode))?;
                 self.check_number(&fd).map(|()| fd)
             })?;
@@ -50,7 +45,7 @@ impl Host {
         }
         let (kind, fd) = self.node(node)?;
         self.check_open(writes, kind)?;
-        let fd = self.with_descriptors(|| {
+        let fd = self.nodes.with_descriptors(|| {
             let fd = match kind {
                 FileKind::Dir => open_dir(&fd)?,
                 _ => {

@@ -65,6 +65,8 @@
 //! |---|---|
 //! | `volume` | what an attachment has; from a node to a descriptor |
 //! | `ids`, `births` | node ids, and handles of the host |
+//! | `listing` | entries of a directory as the host lists them |
+//! | `resolve` | one step from a descriptor to the next |
 //! | `beneath` | whether what an id opens lies in the tree |
 //! | `nodes`, `opens` | the nodes and opens that were given out |
 //! | `names` | look up, make, link, remove, rename |
@@ -95,6 +97,7 @@ mod dirs;
 mod error;
 mod fs;
 mod ids;
+mod listing;
 mod locks;
 mod names;
 mod nodes;
@@ -103,6 +106,7 @@ mod options;
 mod places;
 mod probe;
 mod proc;
+mod resolve;
 mod ring;
 mod stat;
 mod sys;

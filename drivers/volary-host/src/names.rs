@@ -1,10 +1,10 @@
 //! Names: look up, make, link, remove, rename.
 
-use crate::data::SAFE;
 use crate::error::from_errno;
 use crate::proc::path_of;
+use crate::resolve::{PATH, SAFE, open_in};
 use crate::stat::look;
-use crate::volume::{Host, PATH};
+use crate::volume::Host;
 use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, CWD, FileType, Mode as HostMode, OFlags, RenameFlags as HostRename};
 use rustix::io::Errno;
@@ -57,8 +57,7 @@ impl Host {
 
     /// Returns a descriptor of what `name` leads to, for anything but its content.
     fn open_path(&self, dir: &OwnedFd, name: &[u8]) -> Result<OwnedFd> {
-        self.open_in(dir, name, PATH, HostMode::empty())
-            .map_err(from_errno)
+        open_in(&self.nodes, dir, name, PATH, HostMode::empty()).map_err(from_errno)
     }
 
     /// See [`create`](volary_core::FileSystem::create).
@@ -97,9 +96,7 @@ impl Host {
     fn create_new(&self, dir: &OwnedFd, making: &Making<'_>) -> Result<(Entry, OpenId)> {
         let name = making.name.as_bytes();
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | SAFE;
-        let file = self
-            .open_in(dir, name, flags, making.mode())
-            .map_err(from_errno)?;
+        let file = open_in(&self.nodes, dir, name, flags, making.mode()).map_err(from_errno)?;
         let made = self.ids.of(&file)?;
         let attr = self.dressed(dir, &file, &made, making)?;
         self.entered(attr, dir, making.dir, name, file)
@@ -117,9 +114,8 @@ impl Host {
         check_file(FileKind::from_mode(look(fd, name)?.stx_mode.into()))?;
         let mut flags = OFlags::RDWR | OFlags::NOFOLLOW | SAFE;
         flags.set(OFlags::TRUNC, how == Create::Truncate);
-        let file = self
-            .open_in(fd, name, flags, HostMode::empty())
-            .map_err(|e| match e {
+        let file =
+            open_in(&self.nodes, fd, name, flags, HostMode::empty()).map_err(|e| match e {
                 Errno::LOOP | Errno::NXIO => Kind::Invalid.into(),
                 e => from_errno(e),
             })?;

@@ -1,6 +1,6 @@
 //! The opens.
 
-use crate::dirs::Listing;
+use crate::listing::Listing;
 use parking_lot::{Mutex, RwLock};
 use rustix::fd::OwnedFd;
 use std::collections::HashMap;

@@ -6,6 +6,7 @@
 
 use crate::births::Moment;
 use crate::error::from_errno;
+use crate::resolve::PATH;
 use crate::stat::look;
 use crate::sys::{self, Mapping};
 use crate::volume::Host;
@@ -123,7 +124,7 @@ fn ahead(place: Place, by: u64) -> Place {
 
 /// Returns the block device on which the files of the directory lie, if `FIEMAP` tells their places there.
 pub(crate) fn device(dir: &Path) -> Option<PathBuf> {
-    let flags = crate::volume::PATH | rustix::fs::OFlags::DIRECTORY;
+    let flags = PATH | rustix::fs::OFlags::DIRECTORY;
     let dir = rustix::fs::openat(CWD, dir, flags, rustix::fs::Mode::empty()).ok()?;
     let stat = look(&dir, b"").ok()?;
     let (_, mount) = sys::handle_at(&dir, b"").ok()?;

@@ -8,23 +8,18 @@ use crate::locks::Locks;
 use crate::nodes::{Nodes, Seen, Way};
 use crate::opens::Opens;
 use crate::options::HostOptions;
+use crate::resolve::{PATH, open_dir, open_in, open_up};
 use crate::together::Rings;
 use crate::watch::Watcher;
 use crate::{probe, proc};
 use parking_lot::RwLock;
 use rustix::fd::{AsFd, AsRawFd, OwnedFd};
-use rustix::fs::{CWD, Mode as HostMode, OFlags, ResolveFlags};
+use rustix::fs::{CWD, Mode as HostMode, OFlags};
 use rustix::io::Errno;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use volary_core::{Attr, Caps, Entry, Error, FileKind, Kind, NodeId, Result};
-
-/// How often a name is resolved again when the tree changed meanwhile.
-pub(crate) const TRIES_MAX: u32 = 16;
-
-/// A descriptor that nothing is read or written through.
-pub(crate) const PATH: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// An attached directory.
 pub(crate) struct Host {
@@ -194,7 +189,8 @@ impl Host {
     /// # Errors
     /// `Stale` if there is no such node; the host's.
     pub(crate) fn open_id(&self, node: NodeId, flags: OFlags) -> Result<OwnedFd> {
-        self.with_descriptors(|| self.ids.open(node, flags))
+        self.nodes
+            .with_descriptors(|| self.ids.open(node, flags))
             .inspect_err(|e| {
                 if *e == Kind::Stale {
                     self.nodes.remove(node);
@@ -227,8 +223,7 @@ impl Host {
             }
         };
         while let Some((node, name)) = below.pop() {
-            let next = self
-                .open_in(&fd, &name, PATH, HostMode::empty())
+            let next = open_in(&self.nodes, &fd, &name, PATH, HostMode::empty())
                 .map_err(from_errno_on_node)?;
             if self.ids.node_at(&next, b"")? != node {
                 return Err(Kind::Stale.into());
@@ -237,35 +232,6 @@ impl Host {
             self.nodes.hold(node, Arc::clone(&fd));
         }
         Ok(fd)
-    }
-
-    /// Opens the entry `name` of a directory, whatever may be done to the tree
-    /// meanwhile.
-    ///
-    /// # Errors
-    /// The host's; `XDEV` for a mount point.
-    pub(crate) fn open_in(
-        &self,
-        dir: impl AsFd,
-        name: &[u8],
-        flags: OFlags,
-        mode: HostMode,
-    ) -> rustix::io::Result<OwnedFd> {
-        let beneath = ResolveFlags::BENEATH
-            | ResolveFlags::NO_MAGICLINKS
-            | ResolveFlags::NO_SYMLINKS
-            | ResolveFlags::NO_XDEV;
-        let mut tries = 0;
-        loop {
-            match rustix::fs::openat2(&dir, name, flags, mode, beneath) {
-                Err(Errno::AGAIN) if tries < TRIES_MAX => tries += 1,
-                Err(Errno::MFILE) if tries == 0 => {
-                    tries += 1;
-                    self.nodes.release();
-                }
-                opened => return opened,
-            }
-        }
     }
 
     /// Checks that an open may keep this descriptor. The system gives the lowest number that is
@@ -287,21 +253,10 @@ impl Host {
     /// # Errors
     /// `TooManyOpen`.
     pub(crate) fn check_room(&self) -> Result<()> {
-        self.with_descriptors(|| {
+        self.nodes.with_descriptors(|| {
             let next = rustix::io::fcntl_dupfd_cloexec(&self.root_fd, 0).map_err(from_errno)?;
             self.check_number(&next)
         })
-    }
-
-    /// Calls once more with fewer descriptors held, if there were too many.
-    pub(crate) fn with_descriptors<T>(&self, call: impl Fn() -> Result<T>) -> Result<T> {
-        match call() {
-            Err(e) if e == Kind::TooManyOpen => {
-                self.nodes.release();
-                call()
-            }
-            done => done,
-        }
     }
 
     /// See [`parent`](volary_core::FileSystem::parent).
@@ -355,16 +310,4 @@ impl Host {
             _ => e,
         }
     }
-}
-
-/// Returns the directory that holds the one that `fd` is open for.
-pub(crate) fn open_up(fd: &OwnedFd) -> Result<OwnedFd> {
-    let flags = PATH | OFlags::DIRECTORY;
-    rustix::fs::openat(fd, "..", flags, HostMode::empty()).map_err(from_errno_on_node)
-}
-
-/// Returns a descriptor by which the directory can be listed.
-pub(crate) fn open_dir(dir: &OwnedFd) -> Result<OwnedFd> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    rustix::fs::openat(dir, ".", flags, HostMode::empty()).map_err(from_errno_on_node)
 }
