@@ -2,14 +2,17 @@
 //! leads out of it: whoever gives ids out seals them if they must not be guessed
 //! (the NFS server does), but none that comes back is believed to be within.
 
+use crate::ids::Ids;
 use crate::listing::each;
+use crate::nodes::Nodes;
 use crate::proc::link_of;
 use crate::resolve::{PATH, TRIES_MAX, open_in, open_up};
-use crate::volume::Host;
+use crate::root::Root;
 use parking_lot::Mutex;
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode as HostMode, OFlags};
 use std::collections::HashSet;
+use std::sync::Arc;
 use volary_core::{Attr, FileKind, NodeId, Result};
 
 /// How deep a directory may lie.
@@ -21,9 +24,16 @@ const ENTRIES_MAX: usize = 1 << 20;
 /// How many nodes are remembered as not found so.
 const MISSED_MAX: usize = 1 << 10;
 
-/// What was sought in vain. Held while one is sought: one at a time.
-#[derive(Debug, Default)]
-pub(crate) struct Missed(Mutex<HashSet<NodeId>>);
+/// What lies beneath the root.
+pub(crate) struct Beneath {
+    root: Root,
+    ids: Arc<Ids>,
+    nodes: Arc<Nodes>,
+    /// The volume is a whole file system: every node of it is beneath the root.
+    whole: bool,
+    /// What was sought in vain. Held while one is sought: one at a time.
+    missed: Mutex<HashSet<NodeId>>,
+}
 
 /// What a name tells of where a node is.
 enum Told {
@@ -33,14 +43,27 @@ enum Told {
     Nothing,
 }
 
-impl Host {
+impl Beneath {
+    pub(crate) fn new(root: Root, ids: Arc<Ids>, nodes: Arc<Nodes>, whole: bool) -> Self {
+        Self {
+            root,
+            ids,
+            nodes,
+            whole,
+            missed: Mutex::default(),
+        }
+    }
+
     /// Returns whether a node is in the tree: a directory if the way up from it meets the
     /// root; anything else if the name by which the kernel remembers it, gone down
     /// from the root, leads to it; and if the kernel remembers none, or it has other
     /// names, if it is found by going through the tree.
-    pub(crate) fn is_beneath(&self, attr: &Attr, fd: &OwnedFd) -> Result<bool> {
+    pub(crate) fn has(&self, attr: &Attr, fd: &OwnedFd) -> Result<bool> {
         if attr.kind == FileKind::Dir {
-            return self.meets_root(attr.node, fd);
+            return self.has_dir(attr.node, fd);
+        }
+        if self.whole {
+            return Ok(true);
         }
         match self.told(attr, fd)? {
             Told::Beneath => Ok(true),
@@ -49,11 +72,16 @@ impl Host {
         }
     }
 
+    /// Returns whether a directory is in the tree: see [`has`](Self::has).
+    pub(crate) fn has_dir(&self, node: NodeId, fd: &OwnedFd) -> Result<bool> {
+        Ok(self.whole || self.meets_root(node, fd)?)
+    }
+
     /// Returns what the kernel's name for a node tells; asked again if it changes meanwhile.
     fn told(&self, attr: &Attr, fd: &OwnedFd) -> Result<Told> {
         let mut path = link_of(fd);
         for _ in 0..TRIES_MAX {
-            let (Some(name), Some(root)) = (&path, link_of(self.root_fd())) else {
+            let (Some(name), Some(root)) = (&path, link_of(&self.root.fd)) else {
                 return Ok(Told::Nothing);
             };
             if self.leads_to(&root, name, attr.node)? {
@@ -84,18 +112,18 @@ impl Host {
         let Some(rest) = rest.filter(|rest| !rest.is_empty()) else {
             return Ok(false);
         };
-        match open_in(&self.nodes, self.root_fd(), rest, PATH, HostMode::empty()) {
+        match open_in(&self.nodes, &self.root.fd, rest, PATH, HostMode::empty()) {
             Ok(found) => Ok(self.ids.node_at(&found, b"")? == node),
             Err(_) => Ok(false),
         }
     }
 
     /// Returns whether the way up from a directory meets the root.
-    pub(crate) fn meets_root(&self, node: NodeId, fd: &OwnedFd) -> Result<bool> {
+    fn meets_root(&self, node: NodeId, fd: &OwnedFd) -> Result<bool> {
         let mut at = node;
         let mut up = None;
         for _ in 0..DEPTH_MAX {
-            if at == self.root {
+            if at == self.root.node {
                 return Ok(true);
             }
             let next = open_up(up.as_ref().unwrap_or(fd))?;
@@ -114,7 +142,7 @@ impl Host {
     /// Returns whether a node that is no directory is found by going through the tree, as
     /// far as the bounds let.
     fn is_found(&self, node: NodeId) -> Result<bool> {
-        let mut missed = self.missed.0.lock();
+        let mut missed = self.missed.lock();
         if missed.contains(&node) {
             return Ok(false);
         }
@@ -128,8 +156,9 @@ impl Host {
         Ok(found)
     }
 
+    /// Seeks a node in the directories of the tree, by number first.
     fn seek(&self, node: NodeId) -> Result<bool> {
-        let (mut left, mut seen, mut entries) = (vec![self.root], 0, 0);
+        let (mut left, mut seen, mut entries) = (vec![self.root.node], 0, 0);
         while let Some(dir) = left.pop() {
             seen += 1;
             let Ok(fd) = self.open_listed(dir) else {
@@ -161,8 +190,8 @@ impl Host {
 
     /// Returns a descriptor by which a directory can be listed; its own root for the root.
     fn open_listed(&self, dir: NodeId) -> Result<OwnedFd> {
-        if dir == self.root {
-            return self.real_root();
+        if dir == self.root.node {
+            return self.root.open();
         }
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         self.nodes.with_descriptors(|| self.ids.open(dir, flags))

@@ -1,11 +1,30 @@
 //! Listings of directories, by the host's own cookies.
 
+use crate::ids::Ids;
 use crate::listing::{END, Raw};
-use crate::opens::Opened;
-use crate::volume::Host;
-use volary_core::{Cookie, DirBuf, FileKind, Kind, OpenId, Result};
+use crate::nodes::Nodes;
+use crate::opens::{Opened, Opens};
+use std::sync::Arc;
+use volary_core::{Cookie, DirBuf, FileKind, Kind, NodeId, OpenId, Result};
 
-impl Host {
+/// The directories that are open.
+pub(crate) struct Dirs {
+    root: NodeId,
+    ids: Arc<Ids>,
+    nodes: Arc<Nodes>,
+    opens: Arc<Opens>,
+}
+
+impl Dirs {
+    pub(crate) fn new(root: NodeId, ids: Arc<Ids>, nodes: Arc<Nodes>, opens: Arc<Opens>) -> Self {
+        Self {
+            root,
+            ids,
+            nodes,
+            opens,
+        }
+    }
+
     /// See [`readdir`](volary_core::FileSystem::readdir).
     pub(crate) fn list(&self, dir: OpenId, from: Cookie, out: &mut DirBuf) -> Result<bool> {
         let open = self.opens.get(dir)?;

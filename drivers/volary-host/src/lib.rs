@@ -55,29 +55,54 @@
 //! birth cannot be set. What is changed by a process that is not ours is seen at
 //! once, but not told of where the host has no news (`Caps::WATCH`).
 //!
+//! # Modules
+//!
+//! Each may use those in its own row and above, but none that uses it.
+//!
+//! | modules | what |
+//! |---|---|
+//! | `options`, `error`, `attachment` | what is chosen; errors; what may be done until the volume is detached |
+//! | `proc`, `sys`, `stat`, `ring` | the kernel: `/proc`, system calls that no safe library has, `statx`, `io_uring` |
+//! | `births`, `ids` | node ids, and handles of the host |
+//! | `listing`, `opens`, `nodes` | a directory's entries; the opens and nodes that were given out |
+//! | `resolve`, `root` | one step from a descriptor to the next; the descriptor where all begins |
+//! | `probe` | what the host's file system can do |
+//! | `beneath`, `watch` | whether what an id opens lies in the tree; news of other processes |
+//! | `tree` | from a node to a descriptor |
+//! | `locks`, `places` | byte-range locks, holes and places on the block device, of one open |
+//! | `attrs`, `xattrs`, `names`, `dirs`, `ahead` | attributes, names, listings, directories that will be read |
+//! | `files`, `content` | opens, from the first descriptor to the last close; content |
+//! | `create`, `together` | new nodes; whole files in batches |
+//! | `volume`, `fs` | what an attachment has; the `FileSystem` impl |
+//!
+//! An attachment is a few parts, each of which knows those above it:
+//!
+//! ```text
+//! Attachment, Root          what may be done; where all begins
+//! Ids, Nodes, Opens         ids, and what was given out by them
+//! ├─ Content, Dirs          what is read and written of an open: know nothing of the tree
+//! ├─ Beneath, Watchers
+//! └─ Tree                   every way to a descriptor of a node: has Beneath and Watchers
+//!    ├─ Names, Attrs, Xattrs, Ahead
+//!    └─ Files               has Locks
+//!       ├─ Batches          has rings
+//!       └─ Maker            has Attrs
+//!          └─ Host          the operations: has all of these
+//! ```
+//!
 //! # Lock order
 //!
-//! All locks are leaves but two, over system calls on one open or one node only:
-//! that of an open's listing (its descriptor's offset) and that of the locks of
-//! the volume's files.
+//! In this order, from the outside in; none of the first four is taken with another of them held:
 //!
-//! | module | what |
-//! |---|---|
-//! | `volume` | what an attachment has; from a node to a descriptor |
-//! | `ids`, `births` | node ids, and handles of the host |
-//! | `listing` | entries of a directory as the host lists them |
-//! | `resolve` | one step from a descriptor to the next |
-//! | `beneath` | whether what an id opens lies in the tree |
-//! | `nodes`, `opens` | the nodes and opens that were given out |
-//! | `names` | look up, make, link, remove, rename |
-//! | `attrs`, `dirs`, `data`, `locks` | attributes, listings, content, byte-range locks |
-//! | `places` | holes, and places on the block device |
-//! | `ahead`, `together`, `ring` | directories that will be read; whole files in batches |
-//! | `watch` | news of what other processes change |
-//! | `probe` | what the host's file system can do |
-//! | `sys`, `stat`, `proc` | system calls that no safe library has, `statx`, paths of descriptors |
-//! | `options` | how to attach a directory |
-//! | `fs` | the `FileSystem` impl |
+//! ```text
+//! listing of an open        while the offset of its descriptor is in use
+//! what was sought in vain   while a node is sought by going through the tree
+//! locks of files            over system calls on one node
+//! watchers                  over system calls on one directory
+//! └─ for moments: nodes and births, never both
+//! ```
+//!
+//! All others are leaves: no lock is taken below them.
 #![cfg_attr(
     not(test),
     deny(
@@ -89,12 +114,15 @@
 )]
 
 mod ahead;
+mod attachment;
 mod attrs;
 mod beneath;
 mod births;
-mod data;
+mod content;
+mod create;
 mod dirs;
 mod error;
+mod files;
 mod fs;
 mod ids;
 mod listing;
@@ -108,13 +136,16 @@ mod probe;
 mod proc;
 mod resolve;
 mod ring;
+mod root;
 mod stat;
 mod sys;
 #[cfg(test)]
 mod tests;
 mod together;
+mod tree;
 mod volume;
 mod watch;
+mod xattrs;
 
 pub use options::HostOptions;
 
