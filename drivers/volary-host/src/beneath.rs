@@ -197,3 +197,92 @@ impl Beneath {
         self.nodes.with_descriptors(|| self.ids.open(dir, flags))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fs::CWD;
+    use std::fs;
+    use std::path::Path;
+    use tempfile::TempDir;
+
+    fn open(path: &Path) -> OwnedFd {
+        rustix::fs::openat(CWD, path, PATH, HostMode::empty()).unwrap()
+    }
+
+    fn beneath(root: &Path, whole: bool) -> Beneath {
+        let fd = open(root);
+        let ids = Arc::new(Ids::new(&fd, true).unwrap());
+        let node = ids.of(&fd).unwrap().node;
+        let fd = Arc::new(fd);
+        Beneath::new(Root { node, fd }, ids, Arc::new(Nodes::new(16, 16)), whole)
+    }
+
+    impl Beneath {
+        fn has_open(&self, fd: &OwnedFd) -> bool {
+            self.has(&self.ids.of(fd).unwrap(), fd).unwrap()
+        }
+    }
+
+    #[test]
+    fn what_is_beside_the_root_is_not_beneath_it() {
+        let top = TempDir::new().unwrap();
+        let at = |path: &str| top.path().join(path);
+        for dir in ["tree", "tree/in", "tree2"] {
+            fs::create_dir(at(dir)).unwrap();
+        }
+        for file in ["beside", "tree/file", "tree/in/file", "tree2/file"] {
+            fs::write(at(file), "").unwrap();
+        }
+        std::os::unix::fs::symlink("../beside", at("tree/symlink")).unwrap();
+        let beneath = beneath(&at("tree"), false);
+        for path in [
+            "tree",
+            "tree/in",
+            "tree/file",
+            "tree/in/file",
+            "tree/symlink",
+        ] {
+            assert!(beneath.has_open(&open(&at(path))), "{path}");
+        }
+        for path in ["", "beside", "tree2", "tree2/file"] {
+            assert!(!beneath.has_open(&open(&at(path))), "{path:?}");
+        }
+    }
+
+    #[test]
+    fn where_a_node_is_now_counts() {
+        let top = TempDir::new().unwrap();
+        let at = |path: &str| top.path().join(path);
+        fs::create_dir_all(at("tree/in")).unwrap();
+        fs::write(at("tree/in/file"), "").unwrap();
+        let beneath = beneath(&at("tree"), false);
+        let (dir, file) = (open(&at("tree/in")), open(&at("tree/in/file")));
+        fs::rename(at("tree/in"), at("out")).unwrap();
+        assert!(!beneath.has_open(&dir) && !beneath.has_open(&file));
+        fs::rename(at("out"), at("tree/back")).unwrap();
+        assert!(beneath.has_open(&dir) && beneath.has_open(&file));
+    }
+
+    #[test]
+    fn a_file_with_two_names_is_sought_by_the_other() {
+        let top = TempDir::new().unwrap();
+        let at = |path: &str| top.path().join(path);
+        fs::create_dir(at("tree")).unwrap();
+        fs::write(at("one"), "").unwrap();
+        fs::hard_link(at("one"), at("two")).unwrap();
+        fs::write(at("three"), "").unwrap();
+        fs::hard_link(at("three"), at("tree/four")).unwrap();
+        let beneath = beneath(&at("tree"), false);
+        assert!(!beneath.has_open(&open(&at("one"))));
+        assert!(beneath.has_open(&open(&at("three"))));
+    }
+
+    #[test]
+    fn everything_is_beneath_the_root_of_a_whole_file_system() {
+        let top = TempDir::new().unwrap();
+        fs::create_dir(top.path().join("tree")).unwrap();
+        let beneath = beneath(&top.path().join("tree"), true);
+        assert!(beneath.has_open(&open(top.path())));
+    }
+}

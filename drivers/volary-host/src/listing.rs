@@ -188,3 +188,82 @@ fn read_alone(dir: &OwnedFd) {
         let _ = rustix::fs::fadvise(dir, 0, None, Advice::Random);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+    use tempfile::TempDir;
+
+    /// Returns so many entries after a place, with the places after them, and whether that was the end.
+    fn some(
+        listing: &mut Listing,
+        dir: &OwnedFd,
+        from: Cookie,
+        count: usize,
+    ) -> (Vec<(Vec<u8>, Cookie)>, bool) {
+        let mut all = Vec::new();
+        let end = listing.give(dir, from, |raw| {
+            let has_room = all.len() < count;
+            if has_room {
+                all.push((raw.name.to_vec(), raw.next));
+            }
+            Ok(has_room)
+        });
+        (all, end.unwrap())
+    }
+
+    fn many() -> (TempDir, OwnedFd) {
+        let dir = TempDir::new().unwrap();
+        for number in 0..100 {
+            std::fs::write(dir.path().join(format!("file{number}")), "").unwrap();
+        }
+        let fd = std::fs::File::open(dir.path()).unwrap().into();
+        (dir, fd)
+    }
+
+    #[test]
+    fn a_listing_goes_on_where_there_was_no_room() {
+        let (_dir, fd) = many();
+        let (mut listing, mut from, mut seen) =
+            (Listing::default(), Cookie::START, BTreeSet::new());
+        loop {
+            let (entries, end) = some(&mut listing, &fd, from, 7);
+            for (name, next) in entries {
+                assert!(seen.insert(name), "listed twice");
+                from = next;
+            }
+            if end {
+                break;
+            }
+        }
+        assert_eq!(seen.len(), 102, "with `.` and `..`");
+    }
+
+    #[test]
+    fn places_are_found_again_in_what_the_host_gave_last_and_without_it() {
+        let (_dir, fd) = many();
+        let mut listing = Listing::default();
+        let (all, end) = some(&mut listing, &fd, Cookie::START, 200);
+        assert!(end);
+        let (from, rest) = (all[39].1, &all[40..50]);
+        assert_eq!(some(&mut listing, &fd, from, 10).0, rest);
+        assert_eq!(some(&mut listing, &fd, from, 10).0, rest);
+        assert_eq!(some(&mut Listing::default(), &fd, from, 10).0, rest);
+    }
+
+    #[test]
+    fn what_is_cut_off_is_no_entry() {
+        let mut entry = Vec::new();
+        entry.extend(7_u64.to_ne_bytes());
+        entry.extend(8_u64.to_ne_bytes());
+        entry.extend(24_u16.to_ne_bytes());
+        entry.extend([8, b'n', b'a', b'm', b'e', 0]);
+        let raw = parse(&entry).unwrap();
+        assert_eq!((raw.ino, raw.next, raw.name), (7, Cookie(8), &b"name"[..]));
+        assert_eq!(raw.leaf().unwrap().1, FileKind::File);
+        for len in 0..entry.len() {
+            assert!(parse(&entry[..len]).is_none());
+        }
+    }
+}
