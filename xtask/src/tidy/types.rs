@@ -13,7 +13,6 @@ const FILES_MAX: usize = 5;
 const TYPES: &[(&str, &str, usize, usize)] = &[
     ("crates/volary-block", "Cache", 66, 7),
     ("crates/volary-session", "Session", 165, 13),
-    ("crates/volary-session", "Uses", 48, 2),
     ("crates/volary-testkit", "Case", 50, 1),
     ("drivers/volary-cedar", "Attached", 57, 4),
     ("drivers/volary-cedar", "Core", 183, 14),
