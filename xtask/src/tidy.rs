@@ -204,6 +204,9 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
 /// Files may be this long; see [`LONG_FILES`].
 const FILE_LINES_MAX: usize = 600;
 
+/// Characters of a line of a page.
+const PAGE_WIDTH: usize = 100;
+
 /// Files that are longer, and may not grow. Empty is the aim.
 const LONG_FILES: &[(&str, usize)] = &[];
 
@@ -341,6 +344,24 @@ fn links_between_pages_lead_somewhere() {
     }
 }
 
+/// Tables and what is set as it stands have the width that they need.
+#[test]
+fn pages_have_lines_that_fit_a_screen() {
+    let mut wrong = Vec::new();
+    for path in pages() {
+        let text = std::fs::read_to_string(&path).expect("page");
+        let prose = |line: &&str| !line.starts_with('|') && !line.starts_with("    ");
+        let is_long = |line: &&str| line.chars().count() > PAGE_WIDTH;
+        let long = text.lines().filter(prose).filter(is_long);
+        wrong.extend(long.map(|line| format!("{}: {line}", relative(&path))));
+    }
+    assert!(
+        wrong.is_empty(),
+        "lines of more than {PAGE_WIDTH} characters:\n{}",
+        wrong.join("\n")
+    );
+}
+
 /// CI sets the variable for tests with `suites` in their names: others that ask for it never run.
 #[test]
 fn tests_that_skip_themselves_without_suites_are_among_the_suites() {
@@ -377,7 +398,9 @@ fn sources() -> Vec<PathBuf> {
 }
 
 fn pages() -> Vec<PathBuf> {
-    let mut pages = files_below(&root().join("drivers"), "md");
+    let folders = ["bench", "crates", "drivers", "servers"];
+    let below = |dir: &&str| files_below(&root().join(dir), "md");
+    let mut pages: Vec<PathBuf> = folders.iter().flat_map(below).collect();
     for entry in std::fs::read_dir(root()).expect("root") {
         let path = entry.expect("entry").path();
         if path.extension().is_some_and(|e| e == "md") {

@@ -2,6 +2,7 @@
 
 use crate::budget::{Budget, Buf};
 use crate::list::{Done, Piece};
+use crate::part::Tuned;
 use crate::plan::{Merge, Span};
 use crate::summary::Tally;
 use parking_lot::{Condvar, Mutex};
@@ -65,7 +66,7 @@ impl<'a> Ahead<'a> {
             merge,
             budget,
             tally,
-            most: depth as u64 + 2,
+            most: requests(depth),
             issue: Mutex::default(),
             ready: Mutex::default(),
             arrived: Condvar::new(),
@@ -157,6 +158,25 @@ fn around(device: &dyn BlockDevice) -> u64 {
         true => 0,
         false => ALIGN as u64 + 2 * u64::from(device.geometry().sector),
     }
+}
+
+/// Returns how many requests may be begun and not taken.
+fn requests(depth: usize) -> u64 {
+    depth as u64 + 2
+}
+
+/// Returns the memory that requests take at most at a time, where each is let go of before the next one is taken.
+pub(crate) fn most(device: &dyn BlockDevice, tuned: Tuned, fragment: u64) -> u64 {
+    let count = match is_alone(device, tuned) {
+        true => 1,
+        false => requests(tuned.depth),
+    };
+    (count * tuned.request).max(fragment) + count * around(device)
+}
+
+/// Returns whether requests are made one at a time: what is below reads ahead by itself, or is to have one at a time.
+pub(crate) fn is_alone(device: &dyn BlockDevice, tuned: Tuned) -> bool {
+    device.is_cached() || tuned.depth == 1
 }
 
 /// Returns a buffer for a request: of the largest size, so that the next one can have it too, unless it is a

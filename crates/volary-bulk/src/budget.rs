@@ -90,7 +90,10 @@ impl Budget {
 
     /// Gives out up to `max` bytes from now on. Nobody holds any.
     pub(crate) fn set_max(&self, max: u64) {
-        self.state.lock().max = max;
+        let mut state = self.state.lock();
+        state.max = max;
+        // What is kept must fit, too.
+        state.has(0, &self.meter);
     }
 
     /// Returns the most that it gives out.

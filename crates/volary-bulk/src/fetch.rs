@@ -126,8 +126,8 @@ impl<'a> Fetch<'a> {
             && some.len() < most
             && bytes < BYTES
         {
-            let listed = self.part.list.files.get(*file as usize);
-            let size = listed.map_or(u64::MAX, |listed| listed.attr.size);
+            let head = self.part.list.files.head(*file as usize);
+            let size = head.map_or(u64::MAX, |head| head.size);
             // Files that a kernel makes up say that they are empty.
             let len = size.max(1);
             let buf = match (size <= run.shares.whole_max, some.is_empty()) {

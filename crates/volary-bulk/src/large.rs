@@ -1,8 +1,9 @@
 //! Large files: in chunks, from the device where that goes.
 
 use crate::delivery::{File, Part as Told, Range, Way, Why};
-use crate::list::{Listed, join};
+use crate::list::join;
 use crate::ordinary::{self, DATA_MAX, Stretches, failed, tell};
+use crate::packed::Listed;
 use crate::part::Part;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -23,11 +24,11 @@ pub(crate) fn deliver(part: &Part<'_>, file: u32) -> ControlFlow<()> {
     let session = &part.source.session;
     let open = match session.open(listed.attr.node, Mode::Read) {
         Ok(open) => open,
-        Err(e) => return failed(part, listed, Way::Chunks, &e),
+        Err(e) => return failed(part, &listed, Way::Chunks, &e),
     };
     let large = Large {
         part,
-        listed,
+        listed: &listed,
         device,
         open,
     };

@@ -4,6 +4,7 @@
 //! that freedom: it asks the volume where the bytes of all files are, sorts the fragments by their
 //! place, reads them in few large requests, puts the files together, and hands over each one whole.
 //! The method is DAFT's (Guo and Chiueh, "DAFT: Disk Geometry-Aware File System Traversal").
+//! `DESIGN.md` says why it is done so.
 //!
 //! # What is true of a run
 //!
@@ -38,7 +39,7 @@
 //! | [`options`](Options) | how to read |
 //! | [`source`](Source) | what to read |
 //! | [`delivery`](Consumer) | what consumers are told |
-//! | `walk`, `list`, `grown` | phase 1: names, attributes, fragments; one part of them at a time |
+//! | `walk`, `list`, `packed` | phase 1: names, attributes, fragments; one part of them at a time, in few bytes |
 //! | `plan` | fragments to requests; files to passes |
 //! | `ahead`, `sweep` | phase 2: reading ahead in order, putting files together |
 //! | `ordinary`, `fetch`, `together`, `large` | files that are read through the session, ahead of their turn, many at the same time, and in chunks |
@@ -56,12 +57,12 @@ mod budget;
 mod delivery;
 mod fetch;
 mod files;
-mod grown;
 mod large;
 mod list;
 mod options;
 mod ordinary;
 mod outlet;
+mod packed;
 mod part;
 mod plan;
 mod probe;

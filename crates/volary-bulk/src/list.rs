@@ -1,47 +1,9 @@
 //! What phase 1 gathers: files and their fragments, as many as fit.
 
-use crate::delivery::{File, Range, Way, Why};
-use crate::grown::Grown;
+use crate::delivery::{Range, Why};
+use crate::packed::{New, Packed};
 use std::sync::atomic::{AtomicU64, Ordering};
 use volary_core::{Attr, Error, Extent, Place};
-
-/// A file.
-#[derive(Debug)]
-pub(crate) struct Listed {
-    pub(crate) path: Box<[u8]>,
-    pub(crate) attr: Attr,
-    /// How many fragments it has.
-    pub(crate) fragments: u32,
-    /// Where it has data, if it has holes.
-    pub(crate) data: Option<Box<[Range]>>,
-}
-
-impl Listed {
-    pub(crate) fn new(path: &[u8], attr: Attr) -> Self {
-        Self {
-            path: path.into(),
-            attr,
-            fragments: 0,
-            data: None,
-        }
-    }
-
-    /// As consumers see it.
-    pub(crate) fn view(&self, source: usize, way: Way) -> File<'_> {
-        File {
-            source,
-            path: &self.path,
-            attr: Some(&self.attr),
-            way,
-            data: self.data.as_deref(),
-        }
-    }
-
-    /// Returns its length in memory: it is in one piece.
-    pub(crate) fn len(&self) -> usize {
-        usize::try_from(self.attr.size).unwrap_or(usize::MAX)
-    }
-}
 
 /// A fragment of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -81,19 +43,13 @@ impl Done {
     }
 }
 
-/// A name without content, or one that failed.
-#[derive(Debug)]
-pub(crate) struct Name {
-    pub(crate) path: Box<[u8]>,
-    pub(crate) attr: Option<Attr>,
-    pub(crate) failed: Option<Error>,
-}
-
 /// One part of all files.
 pub(crate) struct List {
-    /// What is told before the files.
-    pub(crate) names: Vec<Name>,
-    pub(crate) files: Grown<Listed>,
+    /// Nodes without content; they are told of before the files.
+    pub(crate) nodes: Packed,
+    /// Paths that failed; they are told of after the nodes.
+    pub(crate) failed: Vec<(Box<[u8]>, Error)>,
+    pub(crate) files: Packed,
     /// Sorted by place once the part is complete.
     pub(crate) pieces: Vec<Piece>,
     /// Files without a byte.
@@ -110,14 +66,16 @@ pub(crate) struct List {
     content_max: u64,
 }
 
-/// Memory for a file besides its path, in bytes.
-const FILE: u64 = size_of::<Listed>() as u64 + 64;
-/// Memory for a name besides its path, in bytes. A vector may hold twice the room it needs.
-const NAME: u64 = 2 * size_of::<Name>() as u64 + 64;
-/// Memory for a fragment and for its places in the indices of sweeps, in bytes.
-const PIECE: u64 = 4 * size_of::<Piece>() as u64;
-/// Memory for a range of data, in bytes.
-const DATA: u64 = size_of::<Range>() as u64;
+/// Memory for a path that failed besides the path, in bytes. A vector may hold three times the room it needs
+/// while it grows.
+const FAILED: u64 = 3 * size_of::<(Box<[u8]>, Error)>() as u64 + 64;
+/// Memory for a fragment in bytes: the vector has room for more and is copied as it grows, or a sweep copies it
+/// and cleaning makes an index of it.
+const PIECE: u64 = 2 * size_of::<Piece>() as u64 + 16;
+/// Memory for a file that has no fragments here, in bytes.
+const WAY: u64 = 40;
+/// A full vector of fragments grows by this part (1/n) of it.
+const PIECES_MORE: usize = 4;
 
 /// How to read a file.
 #[derive(Debug)]
@@ -131,12 +89,36 @@ pub(crate) enum Mapped {
     Ordinary(Why),
 }
 
+impl Mapped {
+    /// Returns how many fragments there are.
+    fn fragments(&self) -> usize {
+        match self {
+            Self::One(_) => 1,
+            Self::Pieces(pieces, _) => pieces.len(),
+            _ => 0,
+        }
+    }
+
+    fn data(&self) -> Option<&[Range]> {
+        match self {
+            Self::Pieces(_, data) => data.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// Returns the memory that it takes in a list, in bytes.
+    fn cost(&self) -> u64 {
+        (PIECE * self.fragments() as u64).max(WAY)
+    }
+}
+
 impl List {
     /// Takes up to `max` bytes of memory, and no more files once they have `content_max` bytes.
     pub(crate) fn new(max: u64, content_max: u64) -> Self {
         Self {
-            names: Vec::new(),
-            files: Grown::new(),
+            nodes: Packed::default(),
+            failed: Vec::new(),
+            files: Packed::default(),
             pieces: Vec::new(),
             empty: Vec::new(),
             ordinary: Vec::new(),
@@ -159,7 +141,15 @@ impl List {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.files.is_empty() && self.names.is_empty()
+        self.files.is_empty() && self.nodes.is_empty() && self.failed.is_empty()
+    }
+
+    /// Returns the fragments of some files, in a vector that has no room for more.
+    pub(crate) fn pieces_if(&self, is_in: impl Fn(u32) -> bool) -> Vec<Piece> {
+        let own = || self.pieces.iter().filter(|piece| is_in(piece.file));
+        let mut pieces = Vec::with_capacity(own().count());
+        pieces.extend(own().copied());
+        pieces
     }
 
     /// Returns whether others lie between its fragments, once they are sorted: most of the stretch that they are in
@@ -184,63 +174,70 @@ impl List {
         std::mem::replace(&mut self.content_max, u64::MAX) < u64::MAX
     }
 
-    /// Adds a name that is told of. One always fits.
-    pub(crate) fn tell(&mut self, name: Name) {
-        self.bytes += NAME + name.path.len() as u64;
-        self.names.push(name);
+    /// Adds a node that is told of. One always fits.
+    pub(crate) fn tell(&mut self, path: &[u8], attr: &Attr) {
+        let node = New {
+            path,
+            attr,
+            fragments: 1,
+            data: None,
+        };
+        self.bytes += self.nodes.push(&node, u64::MAX).unwrap_or_default();
     }
 
-    /// Adds a file, or gives it back if there is no room. One that does not fit into an empty list
-    /// is read in chunks.
-    pub(crate) fn push(
-        &mut self,
-        file: Listed,
-        mapped: Mapped,
-    ) -> Result<(), Box<(Listed, Mapped)>> {
-        let more = match &mapped {
-            Mapped::Pieces(pieces, data) => {
-                let data = data.as_deref().unwrap_or_default();
-                PIECE * pieces.len() as u64 + DATA * data.len() as u64
+    /// Adds a path that failed. One always fits.
+    pub(crate) fn fail(&mut self, path: &[u8], e: Error) {
+        self.bytes += FAILED + path.len() as u64;
+        self.failed.push((path.into(), e));
+    }
+
+    /// Adds a file, or gives back how it is read if there is no room. An empty list has room for each file, but
+    /// one with more fragments than it is to hold is read in chunks.
+    pub(crate) fn push(&mut self, path: &[u8], attr: &Attr, how: Mapped) -> Result<(), Mapped> {
+        let left = self.max.saturating_sub(self.bytes);
+        let how = match how {
+            Mapped::Pieces(pieces, _) if self.files.is_empty() && is_too_much(&pieces, left) => {
+                Mapped::Large(pieces.first().map_or(0, |p| p.at))
             }
-            Mapped::One(_) => PIECE,
-            _ => 32,
+            how => how,
         };
-        let cost = FILE + file.path.len() as u64 + more;
-        let no_room = self.bytes + cost > self.max || self.files.len() >= u32::MAX as usize;
-        match mapped {
-            Mapped::Pieces(pieces, _) if no_room && self.files.is_empty() => {
-                let first = pieces.first().map_or(0, |p| p.at);
-                self.add(file, Mapped::Large(first), cost - more);
-            }
-            mapped if no_room && !self.files.is_empty() => return Err(Box::new((file, mapped))),
-            mapped => self.add(file, mapped, cost),
-        }
+        let room = match self.files.len() {
+            0 => Some(u64::MAX),
+            len if len >= u32::MAX as usize => None,
+            _ => left.checked_sub(how.cost()),
+        };
+        let node = New {
+            path,
+            attr,
+            fragments: how.fragments() as u32,
+            data: how.data(),
+        };
+        let Some(cost) = room.and_then(|room| self.files.push(&node, room)) else {
+            return Err(how);
+        };
+        self.bytes += cost + how.cost();
+        self.content = self.content.saturating_add(attr.size);
+        self.add(self.files.len() as u32 - 1, how);
         Ok(())
     }
 
-    fn add(&mut self, mut file: Listed, mapped: Mapped, cost: u64) {
-        let number = self.files.len() as u32;
-        match mapped {
-            Mapped::One(piece) => {
-                file.fragments = 1;
-                self.pieces.push(Piece {
-                    file: number,
-                    ..piece
-                });
-            }
-            Mapped::Pieces(pieces, data) => {
-                file.fragments = pieces.len() as u32;
-                file.data = data;
-                let own = pieces.into_iter().map(|p| Piece { file: number, ..p });
-                self.pieces.extend(own);
-            }
-            Mapped::Empty => self.empty.push(number),
-            Mapped::Large(at) => self.large.push((at, number)),
-            Mapped::Ordinary(why) => self.ordinary.push((number, why)),
+    fn add(&mut self, file: u32, how: Mapped) {
+        match how {
+            Mapped::One(piece) => self.add_pieces(file, &[piece]),
+            Mapped::Pieces(pieces, _) => self.add_pieces(file, &pieces),
+            Mapped::Empty => self.empty.push(file),
+            Mapped::Large(at) => self.large.push((at, file)),
+            Mapped::Ordinary(why) => self.ordinary.push((file, why)),
         }
-        self.bytes += cost;
-        self.content = self.content.saturating_add(file.attr.size);
-        self.files.push(file);
+    }
+
+    fn add_pieces(&mut self, file: u32, pieces: &[Piece]) {
+        if self.pieces.capacity() - self.pieces.len() < pieces.len() {
+            let more = self.pieces.len() / PIECES_MORE;
+            self.pieces.reserve_exact(pieces.len().max(more).max(64));
+        }
+        let own = pieces.iter().map(|piece| Piece { file, ..*piece });
+        self.pieces.extend(own);
     }
 
     /// Sorts everything by its place on the device.
@@ -249,10 +246,15 @@ impl List {
         self.large.sort_unstable();
         if !vanilla {
             let files = &self.files;
-            let number = |file: u32| files.get(file as usize).map(|f| f.attr.node.ino);
-            self.ordinary.sort_by_key(|(file, _)| number(*file));
+            let number = |file: u32| files.head(file as usize).map(|head| head.ino);
+            self.ordinary.sort_by_cached_key(|(file, _)| number(*file));
         }
     }
+}
+
+/// Returns whether fragments take more than `room` bytes.
+fn is_too_much(pieces: &[Piece], room: u64) -> bool {
+    PIECE * pieces.len() as u64 > room
 }
 
 /// Returns how a file of `size` bytes is read that has these extents, on a device of `device` bytes.

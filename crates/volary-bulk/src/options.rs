@@ -19,7 +19,7 @@ pub enum Method {
 /// What happens when files that are being put together need more memory than there is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Cleaning {
-    /// Completes begun files whose remaining fragments lie farthest away, and then continues the sweep.
+    /// Completes those begun files that would hold most memory for longest, and then continues the sweep.
     #[default]
     OnDemand,
     /// Spreads files over several sweeps beforehand, so that each sweep fits.
@@ -133,8 +133,8 @@ impl Shares {
         Self {
             list: eighth * 2,
             reads: eighth * 2,
-            assembly: eighth * 3,
-            scratch: eighth.min(1 << 20),
+            assembly: eighth * 3 + eighth / 2,
+            scratch: (eighth / 2).min(1 << 20),
             // Offsets within such a file have 32 bits.
             whole_max: options.whole_max.min(eighth).min(1 << 30),
         }

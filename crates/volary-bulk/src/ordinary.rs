@@ -2,7 +2,8 @@
 
 use crate::budget::Buf;
 use crate::delivery::{Part as Told, Range, Way, Why};
-use crate::list::{Listed, join};
+use crate::list::join;
+use crate::packed::Listed;
 use crate::part::{Part, is_same};
 use std::ops::ControlFlow;
 use volary_core::{Attr, Caps, Error, Extent, Kind, Mode, OpenId, Place, Result};
@@ -25,12 +26,13 @@ pub(crate) fn deliver(part: &Part<'_>, file: u32, why: Why) -> ControlFlow<()> {
     let way = Way::Ordinary(why);
     match session.open(listed.attr.node, Mode::Read) {
         Ok(open) => {
-            let done = Reading { part, listed, open }.deliver(why);
+            let reading = Reading { part, listed, open };
+            let done = reading.deliver(why);
             // It was opened for reading: nothing is lost.
             let _ = session.close(open);
             done
         }
-        Err(e) => failed(part, listed, way, &e),
+        Err(e) => failed(part, &listed, way, &e),
     }
 }
 
@@ -94,7 +96,7 @@ pub(crate) fn tell(
 /// A file that is open.
 struct Reading<'a> {
     part: &'a Part<'a>,
-    listed: &'a Listed,
+    listed: Listed,
     open: OpenId,
 }
 
@@ -105,7 +107,7 @@ impl Reading<'_> {
             self.part.run.check()?;
             let attr = match self.part.source.session.getattr_open(self.open) {
                 Ok(attr) => attr,
-                Err(e) => return failed(self.part, self.listed, Way::Ordinary(why), &e),
+                Err(e) => return failed(self.part, &self.listed, Way::Ordinary(why), &e),
             };
             if attr.size > self.part.run.shares.whole_max {
                 return self.in_chunks(why, attr);
@@ -127,7 +129,7 @@ impl Reading<'_> {
             }
         }
         let e = changing();
-        failed(self.part, self.listed, Way::Ordinary(why), &e)
+        failed(self.part, &self.listed, Way::Ordinary(why), &e)
     }
 
     /// Returns whether the node is what it was.

@@ -134,13 +134,13 @@ impl<'a> Outlet<'a> {
 
     fn whole(&self, file: u32, way: Way, bytes: &[u8]) -> ControlFlow<()> {
         let part = self.part;
-        if part.has_changed(file) {
-            self.again(file, Why::Changed);
-            return ControlFlow::Continue(());
-        }
         let Some(listed) = part.list.files.get(file as usize) else {
             return ControlFlow::Continue(());
         };
+        if part.has_changed(&listed) {
+            self.again(file, Why::Changed);
+            return ControlFlow::Continue(());
+        }
         let view = listed.view(part.number, way);
         let taken = part.run.consumer.take(&view, Told::Whole(bytes));
         if taken.is_break() {

@@ -4,6 +4,7 @@ use crate::budget::{Budget, Meter};
 use crate::delivery::{Consumer, Way, Why};
 use crate::list::List;
 use crate::options::{Method, Options, Shares};
+use crate::packed::Listed;
 use crate::plan::Merge;
 use crate::source::Source;
 use crate::summary::Tally;
@@ -67,8 +68,8 @@ pub(crate) struct Part<'a> {
 impl Part<'_> {
     /// Returns whether a file is put together of fragments and holes.
     pub(crate) fn is_copied(&self, file: u32) -> bool {
-        let file = self.list.files.get(file as usize);
-        file.is_some_and(|f| f.fragments != 1 || f.data.is_some())
+        let head = self.list.files.head(file as usize);
+        head.is_some_and(|head| head.fragments != 1 || head.has_holes)
     }
 
     /// Returns how fragments become requests.
@@ -88,13 +89,10 @@ impl Part<'_> {
     }
 
     /// Returns whether a file's bytes can no longer be trusted to be what the walk saw.
-    pub(crate) fn has_changed(&self, file: u32) -> bool {
+    pub(crate) fn has_changed(&self, file: &Listed) -> bool {
         if !self.source.is_live {
             return false;
         }
-        let Some(file) = self.list.files.get(file as usize) else {
-            return true;
-        };
         let now = self.source.session.getattr(file.attr.node);
         !now.is_ok_and(|now| is_same(&now, &file.attr))
     }

@@ -63,13 +63,13 @@ pub(crate) fn first_fit(list: &List, room: u64, copied: impl Fn(u32) -> bool) ->
     let mut loads: Vec<u64> = vec![0];
     let mut left: HashMap<u32, u32> = HashMap::new();
     for piece in list.pieces.iter().filter(|p| copied(p.file)) {
-        let Some(file) = list.files.get(piece.file as usize) else {
+        let Some(file) = list.files.head(piece.file as usize) else {
             continue;
         };
         let sweep = of_file.get_mut(piece.file as usize);
         let Some(sweep) = sweep else { continue };
         let rest = left.entry(piece.file).or_insert_with(|| {
-            let fits = loads.iter().position(|load| load + file.attr.size <= room);
+            let fits = loads.iter().position(|load| load + file.size <= room);
             let found = fits.unwrap_or_else(|| {
                 if loads.len() < SWEEPS_MAX {
                     loads.push(0);
@@ -78,7 +78,7 @@ pub(crate) fn first_fit(list: &List, room: u64, copied: impl Fn(u32) -> bool) ->
             });
             *sweep = found as u8;
             if let Some(load) = loads.get_mut(found) {
-                *load += file.attr.size;
+                *load += file.size;
             }
             file.fragments
         });
@@ -86,7 +86,7 @@ pub(crate) fn first_fit(list: &List, room: u64, copied: impl Fn(u32) -> bool) ->
         if *rest == 0 {
             left.remove(&piece.file);
             if let Some(load) = loads.get_mut(usize::from(*sweep)) {
-                *load -= file.attr.size;
+                *load -= file.size;
             }
         }
     }

@@ -60,11 +60,11 @@ pub(crate) fn tuned(run: &Run<'_>, source: &Source, list: &List) -> Tuned {
 fn ask(run: &Run<'_>, device: &dyn BlockDevice, pieces: &[Piece]) -> Option<Tuned> {
     let clock = run.options.clock.as_ref()?;
     let bytes: u64 = pieces.iter().map(|p| u64::from(p.len)).sum();
-    if bytes < WORTH_ASKING || run.shares.scratch < LARGE.0 as u64 {
+    if bytes < WORTH_ASKING {
         return None;
     }
-    let held = run.scratch.take(LARGE.0 as u64)?;
-    let mut buf = crate::budget::Buf::new(LARGE.0, held);
+    // Nothing else is read yet.
+    let mut buf = run.reads.try_buffer(LARGE.0 as u64)?;
     let size = device.geometry().size;
     let mut time = |at: u64, len: usize| -> Option<Duration> {
         let at = at.min(size.checked_sub(len as u64)?);

@@ -3,7 +3,7 @@
 use crate::budget::{Budget, Meter};
 use crate::delivery::{Consumer, File, Part as Told, Way};
 use crate::fetch::Fetch;
-use crate::list::{List, Name};
+use crate::list::List;
 use crate::options::{Method, Options, Shares};
 use crate::outlet::{Job, Outlet};
 use crate::part::{Part, Run, Tuned};
@@ -13,7 +13,7 @@ use crate::source::Source;
 use crate::summary::{Summary, Tally};
 use crate::sweep::Sweep;
 use crate::walk::Walk;
-use crate::{large, ordinary, shuffle};
+use crate::{ahead, large, ordinary, shuffle};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -151,7 +151,10 @@ impl Run<'_> {
             bytes + self.shares.list / 2
         };
         let left = self.shares.list.saturating_sub(lists);
-        self.assembly.set_max(self.shares.assembly + left);
+        let reads = self.reads_of(source, list, tuned);
+        self.reads.set_max(reads);
+        let unread = self.shares.reads - reads;
+        self.assembly.set_max(self.shares.assembly + left + unread);
         if files > 0 {
             self.tally.add(|sum| sum.parts += 1);
             self.consumer.found(files, list.content());
@@ -167,14 +170,24 @@ impl Run<'_> {
         self.meter.sub(bytes);
         done
     }
+
+    /// Returns the memory that reads of a part take of their share. Consumers' threads, and files that are read the
+    /// ordinary way, use all that there is.
+    fn reads_of(&self, source: &Source, list: &List, tuned: Tuned) -> u64 {
+        let device = source.device.as_deref();
+        match device.filter(|_| self.options.workers == 1 && list.ordinary.is_empty()) {
+            Some(device) => {
+                ahead::most(device, tuned, self.shares.whole_max).min(self.shares.reads)
+            }
+            None => self.shares.reads,
+        }
+    }
 }
 
 impl Part<'_> {
     /// Delivers all of it.
     fn deliver(&self) -> ControlFlow<()> {
-        for name in &self.list.names {
-            self.tell(name)?;
-        }
+        self.nodes()?;
         let outlet = Outlet::new(self);
         std::thread::scope(|scope| {
             if self.run.options.workers > 1 {
@@ -196,27 +209,29 @@ impl Part<'_> {
         self.run.check()
     }
 
-    /// Tells of a name that has no content, or failed.
-    fn tell(&self, name: &Name) -> ControlFlow<()> {
-        self.run.check()?;
-        let view = File {
-            source: self.number,
-            path: &name.path,
-            attr: name.attr.as_ref(),
-            way: Way::Direct,
-            data: None,
-        };
-        let told = match &name.failed {
-            Some(e) => {
-                self.run.tally.add(|sum| sum.failed += 1);
-                Told::Failed(e)
-            }
-            None => {
-                self.run.tally.add(|sum| sum.nodes += 1);
-                Told::Node
-            }
-        };
-        ordinary::tell(self, &view, told)
+    /// Tells of nodes that have no content, and of what failed.
+    fn nodes(&self) -> ControlFlow<()> {
+        for number in 0..self.list.nodes.len() {
+            self.run.check()?;
+            let Some(node) = self.list.nodes.get(number) else {
+                continue;
+            };
+            self.run.tally.add(|sum| sum.nodes += 1);
+            ordinary::tell(self, &node.view(self.number, Way::Direct), Told::Node)?;
+        }
+        for (path, e) in &self.list.failed {
+            self.run.check()?;
+            let view = File {
+                source: self.number,
+                path,
+                attr: None,
+                way: Way::Direct,
+                data: None,
+            };
+            self.run.tally.add(|sum| sum.failed += 1);
+            ordinary::tell(self, &view, Told::Failed(e))?;
+        }
+        ControlFlow::Continue(())
     }
 
     /// All files but large ones.
@@ -247,13 +262,8 @@ impl Part<'_> {
         let copied = |file| self.is_copied(file);
         let (of_file, count) = first_fit(self.list, self.run.assembly.max(), copied);
         for sweep in 0..count {
-            let is_in = |file: u32| of_file.get(file as usize).map(|s| usize::from(*s));
-            let pieces = self
-                .list
-                .pieces
-                .iter()
-                .filter(|p| is_in(p.file) == Some(sweep));
-            let pieces: Vec<_> = pieces.copied().collect();
+            let of_file = |file: u32| of_file.get(file as usize).map(|s| usize::from(*s));
+            let pieces = self.list.pieces_if(|file| of_file(file) == Some(sweep));
             Sweep::new(self, &pieces).run(outlet)?;
         }
         ControlFlow::Continue(())

@@ -10,12 +10,7 @@ use std::ops::ControlFlow;
 /// Delivers the files that have fragments, window after window.
 pub(crate) fn deliver(part: &Part<'_>, how: Shuffle, outlet: &Outlet<'_>) -> ControlFlow<()> {
     let most = how.window.min(part.run.assembly.max());
-    let size = |file: &u32| {
-        part.list
-            .files
-            .get(*file as usize)
-            .map_or(0, |f| f.attr.size)
-    };
+    let size = |file: &u32| part.list.files.head(*file as usize).map_or(0, |f| f.size);
     let mut rng = SplitMix(how.seed);
     let files = by_place(&part.list.pieces, part.list.files.len());
     let mut rest = files.as_slice();
@@ -30,8 +25,8 @@ pub(crate) fn deliver(part: &Part<'_>, how: Shuffle, outlet: &Outlet<'_>) -> Con
         let count = rest.iter().take_while(fits).count().max(1);
         let (window, after) = rest.split_at(count.min(rest.len()));
         mark(&mut of_window, window, true);
-        let is_in = |piece: &&Piece| of_window.get(piece.file as usize) == Some(&true);
-        let pieces: Vec<Piece> = part.list.pieces.iter().filter(is_in).copied().collect();
+        let is_in = |file| of_window.get(file as usize) == Some(&true);
+        let pieces = part.list.pieces_if(is_in);
         let mut whole = Sweep::new(part, &pieces).keep(outlet)?;
         mark(&mut of_window, window, false);
         for file in shuffled(window, &mut rng) {

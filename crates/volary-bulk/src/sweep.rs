@@ -73,9 +73,8 @@ impl<'a> Sweep<'a> {
         let run = self.part.run;
         run.tally.add(|sum| sum.sweeps += 1);
         let done = Done::new(self.pieces.len());
-        // What is below reads ahead by itself, or is to have one request at a time: threads would only
-        // wait for each other.
-        match device.is_cached() || self.part.tuned.depth == 1 {
+        // Threads would only wait for each other.
+        match ahead::is_alone(&*device, self.part.tuned) {
             true => self.read_here(&*device, &done, outlet)?,
             false => self.read_by_threads(&*device, &done, outlet),
         }
@@ -178,7 +177,7 @@ impl<'a> Sweep<'a> {
                     outlet.give(Job::Shared(piece.file, buf.clone(), range))?;
                 }
                 Ok((buf, _)) => {
-                    self.begin(piece.file, device, done, outlet)?;
+                    self.begin(piece, device, done, outlet)?;
                     if done.has(index) {
                         continue;
                     }
@@ -190,7 +189,7 @@ impl<'a> Sweep<'a> {
                 }
                 // One place of many is bad: the others are asked for alone.
                 Err(_) => {
-                    self.begin(piece.file, device, done, outlet)?;
+                    self.begin(piece, device, done, outlet)?;
                     if !done.has(index) {
                         self.part.run.tally.read(1, u64::from(piece.len));
                         let read = |into: &mut [u8]| device.read_at(piece.at, into).is_ok();
@@ -202,25 +201,26 @@ impl<'a> Sweep<'a> {
         ControlFlow::Continue(())
     }
 
-    /// Allocates the buffer of a file that has none. Completes begun files if there is no room.
+    /// Allocates the buffer of a fragment's file if it has none. Completes begun files if there is no room.
     fn begin(
         &mut self,
-        file: u32,
+        piece: Piece,
         device: &dyn BlockDevice,
         done: &Done,
         outlet: &Outlet<'_>,
     ) -> ControlFlow<()> {
+        let Piece { file, at, .. } = piece;
         if self.pending.contains_key(&file) || self.broken.contains(&file) {
             return ControlFlow::Continue(());
         }
         let run = self.part.run;
-        let Some(listed) = self.part.list.files.get(file as usize) else {
+        let Some(head) = self.part.list.files.head(file as usize) else {
             return ControlFlow::Continue(());
         };
-        let size = listed.attr.size;
+        let size = head.size;
         while self.begun.saturating_add(size) > run.assembly.max() && !self.pending.is_empty() {
             let before = self.pending.len();
-            self.clean(device, done, outlet)?;
+            self.clean(at, device, done, outlet)?;
             if self.pending.len() == before {
                 break;
             }
@@ -228,8 +228,9 @@ impl<'a> Sweep<'a> {
         // What is not in files that are begun is the consumer's, who gives it back.
         match run.assembly.take(size) {
             Some(held) => {
-                let buf = Buf::new(listed.len(), held);
-                let left = listed.fragments;
+                let len = usize::try_from(size).unwrap_or(usize::MAX);
+                let buf = Buf::new(len, held);
+                let left = head.fragments;
                 self.begun += size;
                 self.pending.insert(file, Pending { buf, left });
             }
@@ -288,9 +289,11 @@ impl<'a> Sweep<'a> {
         outlet.again(file, Why::Unread);
     }
 
-    /// Completes the files that the sweep would hold longest: reads their remaining fragments in device order.
+    /// Completes the files that hold most memory for longest from `now` on: reads their remaining fragments in device
+    /// order.
     fn clean(
         &mut self,
+        now: u64,
         device: &dyn BlockDevice,
         done: &Done,
         outlet: &Outlet<'_>,
@@ -300,9 +303,10 @@ impl<'a> Sweep<'a> {
         let of_file = self
             .of_file
             .get_or_insert_with(|| OfFile::new(self.pieces, self.part.list.files.len()));
-        let begun = farthest(&self.pending, self.begun / CLEANED, |file| {
-            let left = of_file.get(file).iter().rev();
-            left.copied().find(|&i| !done.has(i as usize))
+        let begun = dearest(&self.pending, self.begun / CLEANED, |file| {
+            let mut left = of_file.get(file).iter().rev().map(|&i| i as usize);
+            let last = left.find(|&i| !done.has(i))?;
+            Some(self.pieces.get(last)?.at.saturating_sub(now))
         });
         let left = begun.iter().flat_map(|&file| of_file.get(file)).copied();
         let mut left: Vec<u32> = left.filter(|&i| !done.has(i as usize)).collect();
@@ -360,16 +364,22 @@ impl<'a> Sweep<'a> {
     }
 }
 
-/// Returns the files whose last missing fragments lie farthest away: at least `least` bytes of them, or all.
-fn farthest(
+/// Returns the files whose memory would be held longest for each read that completes them: at least `least` bytes
+/// of them, or all. `distance` says how far away a file's last missing fragment lies.
+fn dearest(
     pending: &HashMap<u32, Pending>,
     least: u64,
-    last: impl Fn(u32) -> Option<u32>,
+    distance: impl Fn(u32) -> Option<u64>,
 ) -> Vec<u32> {
-    let mut all: Vec<(Option<u32>, u32)> = pending.keys().map(|&f| (last(f), f)).collect();
+    let cost = |(&file, pending): (&u32, &Pending)| {
+        let distance = u128::from(distance(file).unwrap_or(0));
+        let bytes = pending.buf.bytes.len() as u128;
+        (distance * bytes / u128::from(pending.left.max(1)), file)
+    };
+    let mut all: Vec<(u128, u32)> = pending.iter().map(cost).collect();
     all.sort_unstable_by(|a, b| b.cmp(a));
     let mut sum = 0;
-    let is_wanted = |(_, file): &(Option<u32>, u32)| {
+    let is_wanted = |(_, file): &(u128, u32)| {
         let is_wanted = sum <= least;
         sum += pending.get(file).map_or(0, |p| p.buf.bytes.len() as u64);
         is_wanted

@@ -3,7 +3,7 @@
 use crate::budget::Buf;
 use crate::ordinary::Fetched;
 use crate::part::{Part, is_same};
-use volary_core::{Caps, Whole};
+use volary_core::{Attr, Caps, Whole};
 
 /// A listed file, and the buffer to read it into.
 pub(crate) type ToRead = (u32, Buf);
@@ -19,19 +19,22 @@ pub(crate) fn has_batches(part: &Part<'_>) -> bool {
 pub(crate) fn read(part: &Part<'_>, files: Vec<ToRead>) -> Vec<Result<Fetched, ToRead>> {
     let session = &part.source.session;
     let has_holes = session.caps().has(Caps::EXTENTS);
+    let attr = |(file, _): &ToRead| {
+        let attr = part.list.files.get(*file as usize)?.attr;
+        // A file with holes is left out: its holes can only be asked for through an open.
+        (!has_holes || attr.allocated >= attr.size).then_some(attr)
+    };
+    let attrs: Vec<Option<Attr>> = files.iter().map(attr).collect();
     let mut wholes = Vec::with_capacity(files.len());
     let mut all = Vec::with_capacity(files.len());
-    for (file, mut buf) in files {
-        let listed = part.list.files.get(file as usize);
-        // A file with holes is left out: its holes can only be asked for through an open.
-        let whole = listed.filter(|listed| !has_holes || listed.attr.allocated >= listed.attr.size);
+    for ((file, mut buf), attr) in files.into_iter().zip(&attrs) {
         let len = buf.bytes.len();
-        wholes.extend(whole.map(|listed| Whole {
-            attr: &listed.attr,
+        wholes.extend(attr.as_ref().map(|attr| Whole {
+            attr,
             bytes: std::mem::take(&mut buf.bytes),
             read: None,
         }));
-        all.push((file, buf, whole.map(|_| len)));
+        all.push((file, buf, attr.map(|_| len)));
     }
     session.read_whole(&mut wholes);
     let mut wholes = wholes.into_iter();

@@ -1,8 +1,9 @@
 //! Phase 1: the names below some places, their attributes and fragments.
 
 use crate::delivery::{File, Way, Why};
-use crate::list::{List, Listed, Mapped, Name, mapped};
+use crate::list::{List, Mapped, mapped};
 use crate::options::Method;
+use crate::packed::Listed;
 use crate::part::Run;
 use crate::source::Source;
 use std::collections::HashSet;
@@ -89,7 +90,7 @@ impl<'a> Walk<'a> {
         if let Some(held) = self.held.take() {
             let (file, mapped) = *held;
             // An empty list takes any file.
-            self.held = list.push(file, mapped).err();
+            self.push(&file.path, &file.attr, mapped, list);
         }
         while self.held.is_none() && !list.is_full() {
             self.run.check()?;
@@ -142,14 +143,14 @@ impl<'a> Walk<'a> {
                 self.path = place.to_vec();
                 self.node(&entry.attr, None, list);
             }
-            Err(e) => failed(list, place, e),
+            Err(e) => list.fail(place, e),
         }
     }
 
     fn enter(&mut self, path: Box<[u8]>, node: NodeId, list: &mut List) {
         if !self.seen.insert(node) {
             let words = "this directory is in another place too";
-            return failed(list, &path, Error::note(Kind::Corrupt, words));
+            return list.fail(&path, Error::note(Kind::Corrupt, words));
         }
         match self.source.session.open(node, Mode::Read) {
             Ok(open) => {
@@ -163,7 +164,7 @@ impl<'a> Walk<'a> {
                     below: Vec::new(),
                 });
             }
-            Err(e) => failed(list, &path, e),
+            Err(e) => list.fail(&path, e),
         }
     }
 
@@ -187,11 +188,11 @@ impl<'a> Walk<'a> {
         let Some(dir) = &self.reading else { return };
         join(&dir.path, entry.name, &mut self.path);
         if self.path.len() > PATH_MAX {
-            return failed(list, &self.path, Kind::NameTooLong.into());
+            return list.fail(&self.path, Kind::NameTooLong.into());
         }
         match self.source.session.attr_listed(dir.node, entry) {
             Ok(attr) => self.node(&attr, entry.extents, list),
-            Err(e) => failed(list, &self.path, e),
+            Err(e) => list.fail(&self.path, e),
         }
     }
 
@@ -203,7 +204,7 @@ impl<'a> Walk<'a> {
             return self.leave();
         };
         if let Err(e) = dir.read(&self.source.session, from, &mut self.batch) {
-            failed(list, &dir.path, e);
+            list.fail(&dir.path, e);
         }
     }
 
@@ -231,23 +232,25 @@ impl<'a> Walk<'a> {
             return;
         }
         if attr.kind == FileKind::File {
-            let file = Listed::new(&self.path, *attr);
             let mapped = self.map(attr, extents);
             let mapped = mapped.unwrap_or(Mapped::Ordinary(Why::Unmapped));
-            self.held = list.push(file, mapped).err();
+            let path = std::mem::take(&mut self.path);
+            self.push(&path, attr, mapped, list);
+            self.path = path;
             return;
         }
-        let path: Box<[u8]> = self.path.as_slice().into();
-        list.tell(Name {
-            path: path.clone(),
-            attr: Some(*attr),
-            failed: None,
-        });
+        list.tell(&self.path, attr);
         if attr.kind == FileKind::Dir {
             let below = self.reading.as_mut().map(|dir| &mut dir.below);
             let to = below.unwrap_or(&mut self.todo);
-            to.push((path, attr.node));
+            to.push((self.path.as_slice().into(), attr.node));
         }
+    }
+
+    /// Adds a file to the list, or holds it until there is room.
+    fn push(&mut self, path: &[u8], attr: &Attr, mapped: Mapped, list: &mut List) {
+        let rejected = list.push(path, attr, mapped).err();
+        self.held = rejected.map(|mapped| Box::new((Listed::new(path, *attr), mapped)));
     }
 
     /// Decides how a file is read.
@@ -282,15 +285,6 @@ impl<'a> Walk<'a> {
             _ => 0,
         }))
     }
-}
-
-/// Notes that a name is to be told of as failed.
-fn failed(list: &mut List, path: &[u8], e: Error) {
-    list.tell(Name {
-        path: path.into(),
-        attr: None,
-        failed: Some(e),
-    });
 }
 
 impl Dir {

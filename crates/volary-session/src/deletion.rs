@@ -80,7 +80,7 @@ impl Session {
 
     /// Returns how many opens the node has, of all callers.
     pub fn open_count_of(&self, node: NodeId) -> usize {
-        self.volume.uses.count(node)
+        self.volume.uses.table.count(node)
     }
 
     /// Returns whether anything below the directory is open by a caller whose opens
@@ -89,7 +89,7 @@ impl Session {
     /// # Errors
     /// `Corrupt` if a way up to the root has no end.
     pub fn is_open_below(&self, dir: NodeId) -> Result<bool> {
-        let places = self.volume.uses.places();
+        let places = self.volume.uses.table.places();
         let mut dirs: Vec<NodeId> = places.iter().map(|(_, place)| place.dir).collect();
         dirs.sort_unstable();
         dirs.dedup();

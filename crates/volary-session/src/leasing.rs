@@ -123,7 +123,7 @@ impl Session {
     #[cold]
     fn contend_leases(&self, node: NodeId, by: By, impact: Impact) -> Result<()> {
         let uses = &self.volume.uses;
-        let (notices, awaited) = uses.strip(node, by, impact);
+        let (notices, awaited) = uses.break_others(node, by, impact);
         Notice::tell_all(&notices);
         if !awaited {
             return Ok(());
@@ -149,7 +149,7 @@ impl Session {
     #[cold]
     fn break_changed(&self, node: NodeId, by: By) {
         let uses = &self.volume.uses;
-        self.volume.strip(node, by);
+        self.volume.break_leases(node, by);
         if !uses.has_dir_leases() {
             return;
         }
@@ -159,7 +159,7 @@ impl Session {
                 place.map(|place| (place.dir, open.parent_key))
             });
             if let Some((dir, key)) = at.flatten() {
-                self.volume.strip(dir, By::Key(key));
+                self.volume.break_leases(dir, By::Key(key));
             }
         }
     }
@@ -174,12 +174,12 @@ impl Volume {
     /// Entries of the directory have changed.
     pub(crate) fn entries_changed(&self, dir: NodeId, key: Option<LeaseKey>) {
         if self.uses.has_dir_leases() {
-            self.strip(dir, By::Key(key));
+            self.break_leases(dir, By::Key(key));
         }
     }
 
     /// The node has changed: nobody keeps what they know of it.
-    pub(crate) fn strip(&self, node: NodeId, by: By) {
+    pub(crate) fn break_leases(&self, node: NodeId, by: By) {
         self.uses.change(node, by);
     }
 
@@ -200,7 +200,7 @@ impl Session {
     /// None of its own.
     fn open_nodes_below(&self, dir: NodeId) -> Result<Vec<NodeId>> {
         let (mut nodes, mut known) = (Vec::new(), HashMap::new());
-        for (node, place) in self.volume.uses.places() {
+        for (node, place) in self.volume.uses.table.places() {
             if self.is_within(place.dir, dir, &mut known)? {
                 nodes.push(node);
             }

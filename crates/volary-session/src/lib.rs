@@ -4,7 +4,7 @@
 //! open table, the lock table and the hub of change events. A [`Session`] is a
 //! volume with the credentials of one caller. Servers call sessions only, so
 //! that a FUSE client, an NFS client and a command on the same volume see each
-//! other's opens, locks and changes.
+//! other's opens, locks and changes. `DESIGN.md` says why this stands here, and not in drivers or servers.
 //!
 //! | module, from bottom to top | what |
 //! |---|---|

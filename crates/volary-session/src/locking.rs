@@ -292,7 +292,7 @@ impl Session {
         self.obtain(&self.volume.ranges, want, wait)?;
         self.check_still_open(want.open, &self.volume.ranges, want.node)?;
         // One that was granted meanwhile.
-        self.volume.strip(want.node, by);
+        self.volume.break_leases(want.node, by);
         Ok(())
     }
 

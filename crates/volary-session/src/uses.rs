@@ -5,29 +5,28 @@ mod contend;
 mod mark;
 mod node;
 mod place;
+mod table;
+mod waiters;
 
 use crate::events::ClientId;
 use crate::leases::Keys;
 use crate::options::VolumeOptions;
 use crate::sharing::{Rights, Share};
-use node::NodeUse;
-use parking_lot::{Condvar, Mutex};
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use parking_lot::Mutex;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
+use table::{Shard, Table};
 use volary_core::{Caps, Kind, NodeId, OpenId, Result, Time};
+use waiters::Waiters;
 
 pub(crate) use contend::{Ask, By, Patience};
 pub(crate) use mark::{MOMENTARY, Mark, PLAIN};
 pub(crate) use node::{Deleter, Marked, Removal};
 pub(crate) use place::{Naming, Place};
 
-const SHARDS: usize = 16;
-
 /// The uses of all nodes that are open.
 pub(crate) struct Uses {
-    shards: [Shard; SHARDS],
+    pub(crate) table: Table,
     naming: Naming,
     marks: AtomicU64,
     /// Opens that are more than counted, so that volumes without any pay one
@@ -43,50 +42,14 @@ pub(crate) struct Uses {
     /// Tells the time, and how long a lease may take to be given up.
     clock: fn() -> Time,
     timeout: Duration,
-    waiting: AtomicUsize,
-    waiting_max: usize,
-    /// Grows when those who wait are to look again.
-    wakes: AtomicU64,
-    shut: AtomicBool,
-}
-
-type Nodes = HashMap<NodeId, NodeUse, BuildHasherDefault<Spread>>;
-
-/// Spreads node ids: their numbers come from the volume, whose author can spoil
-/// no more than the look-ups of its own nodes.
-#[derive(Default)]
-struct Spread(u64);
-
-impl Hasher for Spread {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.write_u64(u64::from(*byte));
-        }
-    }
-    fn write_u32(&mut self, number: u32) {
-        self.write_u64(number.into());
-    }
-    fn write_u64(&mut self, number: u64) {
-        let mixed = (self.0 ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        self.0 = mixed ^ mixed >> 32;
-    }
-}
-
-#[derive(Default)]
-struct Shard {
-    nodes: Mutex<Nodes>,
-    /// Notified when a lease is given up.
-    changed: Condvar,
+    pub(crate) waiters: Waiters,
 }
 
 impl Uses {
     pub(crate) fn new(caps: Caps, options: &VolumeOptions) -> Self {
         let limits = &options.limits;
         Self {
-            shards: Default::default(),
+            table: Table::default(),
             naming: Naming::new(caps),
             marks: AtomicU64::new(1),
             marked: AtomicUsize::new(0),
@@ -96,10 +59,7 @@ impl Uses {
             keys: Mutex::new(Keys::new(limits.leases, limits.client_leases)),
             clock: options.clock,
             timeout: options.lease_timeout,
-            waiting: AtomicUsize::new(0),
-            waiting_max: limits.waiting,
-            wakes: AtomicU64::new(0),
-            shut: AtomicBool::new(false),
+            waiters: Waiters::new(limits.waiting),
         }
     }
 
@@ -118,7 +78,7 @@ impl Uses {
     /// # Errors
     /// `DeletePending`, `Sharing`.
     pub(crate) fn enter_plain(&self, node: NodeId, wants: Rights, names: u32) -> Result<()> {
-        self.with(node, |this| {
+        self.table.with(node, |this| {
             this.check_names(names)?;
             let allows = Rights::ALL;
             this.check_share(Share { wants, allows }, |_| false)?;
@@ -147,7 +107,7 @@ impl Uses {
         if !self.has_deleting() {
             return Ok(());
         }
-        match self.shard(node).nodes.lock().get(&node) {
+        match self.table.shard(node).nodes.lock().get(&node) {
             Some(this) => this.check_names(names),
             None => Ok(()),
         }
@@ -165,7 +125,7 @@ impl Uses {
         }
         let mark = Mark(self.marks.fetch_add(1, Ordering::Relaxed));
         open.mark = mark;
-        self.with(node, |this| {
+        self.table.with(node, |this| {
             match &open.place {
                 Some(place) => this.check_entry(&self.naming, place)?,
                 None => this.check_names(names)?,
@@ -186,7 +146,7 @@ impl Uses {
     /// last one through an entry that goes with it. Then
     /// [`removed`](Self::removed) has to follow.
     pub(crate) fn leave(&self, node: NodeId, mark: Mark, wants: Rights) -> Option<Removal> {
-        let Shard { nodes, changed } = self.shard(node);
+        let Shard { nodes, changed } = self.table.shard(node);
         let mut nodes = nodes.lock();
         let this = nodes.get_mut(&node)?;
         let removal = if mark == PLAIN {
@@ -214,7 +174,7 @@ impl Uses {
 
     /// Returns where the entry is that is to be removed now; nowhere, if it is gone.
     pub(crate) fn place_of(&self, removal: &Removal) -> Option<Place> {
-        let shard = self.shard(removal.node).nodes.lock();
+        let shard = self.table.shard(removal.node).nodes.lock();
         let deleting = &shard.get(&removal.node)?.deleting;
         let entry = deleting.iter().find(|entry| entry.is_going(removal));
         entry.map(|entry| entry.place().clone())
@@ -247,7 +207,7 @@ impl Uses {
             wants: rights,
             allows: Rights::ALL,
         };
-        match self.shard(node).nodes.lock().get(&node) {
+        match self.table.shard(node).nodes.lock().get(&node) {
             Some(this) => this.check_share(share, spared),
             None => Ok(()),
         }
@@ -260,7 +220,7 @@ impl Uses {
         mark: Mark,
         look: impl FnOnce(&Marked) -> T,
     ) -> Option<T> {
-        let shard = self.shard(node).nodes.lock();
+        let shard = self.table.shard(node).nodes.lock();
         let marked = shard.get(&node)?.marked.iter();
         marked.into_iter().find(|open| open.mark == mark).map(look)
     }
@@ -277,7 +237,9 @@ impl Uses {
         };
         match by {
             Some(by) => {
-                let begun = self.with(node, |this| this.begin_deleting(mark, place, by, naming));
+                let begun = self
+                    .table
+                    .with(node, |this| this.begin_deleting(mark, place, by, naming));
                 self.deleting
                     .fetch_add(usize::from(begun), Ordering::SeqCst);
             }
@@ -296,7 +258,7 @@ impl Uses {
         if !self.has_deleting() {
             return false;
         }
-        let shard = self.shard(node).nodes.lock();
+        let shard = self.table.shard(node).nodes.lock();
         let Some(this) = shard.get(&node) else {
             return false;
         };
@@ -310,7 +272,7 @@ impl Uses {
     /// An entry of the node was removed or replaced.
     pub(crate) fn entry_gone(&self, node: NodeId, gone: &Place) {
         let naming = &self.naming;
-        self.with_known(node, |this| {
+        self.table.with_known(node, |this| {
             for open in &mut this.marked {
                 if open
                     .place
@@ -327,7 +289,7 @@ impl Uses {
     /// An entry of the node has another name now.
     pub(crate) fn entry_moved(&self, node: NodeId, from: &Place, to: &Place) {
         let naming = &self.naming;
-        self.with_known(node, |this| {
+        self.table.with_known(node, |this| {
             for open in &mut this.marked {
                 if let Some(at) = &mut open.place
                     && naming.is_same(at, from)
@@ -345,26 +307,8 @@ impl Uses {
         self.naming.is_same(from, to)
     }
 
-    /// Returns how many opens the node has.
-    pub(crate) fn count(&self, node: NodeId) -> usize {
-        let shard = self.shard(node).nodes.lock();
-        shard.get(&node).map_or(0, NodeUse::count)
-    }
-
-    /// Returns the directories in which entries are open: with what is in use at each.
-    pub(crate) fn places(&self) -> Vec<(NodeId, Place)> {
-        let mut all = Vec::new();
-        for shard in &self.shards {
-            for (node, this) in shard.nodes.lock().iter() {
-                let places = this.marked.iter().filter_map(|open| open.place.clone());
-                all.extend(places.map(|place| (*node, place)));
-            }
-        }
-        all
-    }
-
     fn drop_deleting(&self, node: NodeId, which: impl Fn(&node::Deleting) -> bool) {
-        let dropped = self.with_known(node, |this| {
+        let dropped = self.table.with_known(node, |this| {
             let before = this.deleting.len();
             this.deleting.retain(|entry| !which(entry));
             before - this.deleting.len()
@@ -373,34 +317,8 @@ impl Uses {
             .fetch_sub(dropped.unwrap_or(0), Ordering::SeqCst);
     }
 
-    fn shard(&self, node: NodeId) -> &Shard {
-        // Numbers are often multiples of a power of two: the high half spreads them.
-        let spread = node.ino.get().wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        &self.shards[spread as usize % SHARDS]
-    }
-
-    fn with<T>(&self, node: NodeId, act: impl FnOnce(&mut NodeUse) -> T) -> T {
-        let mut shard = self.shard(node).nodes.lock();
-        let this = shard.entry(node).or_default();
-        let answer = act(this);
-        if this.is_idle() {
-            shard.remove(&node);
-        }
-        answer
-    }
-
-    fn with_known<T>(&self, node: NodeId, act: impl FnOnce(&mut NodeUse) -> T) -> Option<T> {
-        let mut shard = self.shard(node).nodes.lock();
-        let this = shard.get_mut(&node)?;
-        let answer = act(this);
-        if this.is_idle() {
-            shard.remove(&node);
-        }
-        Some(answer)
-    }
-
     fn with_open(&self, node: NodeId, mark: Mark, act: impl FnOnce(&Naming, &mut Marked)) {
-        self.with_known(node, |this| {
+        self.table.with_known(node, |this| {
             if let Some(open) = this.marked.iter_mut().find(|open| open.mark == mark) {
                 act(&self.naming, open);
             }

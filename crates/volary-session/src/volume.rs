@@ -262,7 +262,7 @@ impl Volume {
     /// Returns how many callers wait for locks and leases.
     pub fn waiting_count(&self) -> usize {
         let locks = self.ranges.waiting_count() + self.wholes.waiting_count();
-        locks + self.uses.waiting_count()
+        locks + self.uses.waiters.count()
     }
 
     /// Looks again, at once, whether those who wait still want to:

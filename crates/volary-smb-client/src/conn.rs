@@ -62,13 +62,14 @@ pub struct LeaseBreak {
 /// A client that has logged on; can be used by several threads.
 #[derive(Clone)]
 pub struct Client {
-    shared: Arc<Shared>,
+    pub(crate) connection: Arc<Connection>,
     session: u64,
     tree: u32,
     key: Option<[u8; 16]>,
 }
 
-struct Shared {
+/// A connection: what is sent, and what was heard and nobody has asked for.
+pub(crate) struct Connection {
     sending: Mutex<Sending>,
     heard: Mutex<Heard>,
     more: Condvar,
@@ -85,10 +86,37 @@ struct Heard {
     is_over: bool,
 }
 
-impl Drop for Shared {
-    fn drop(&mut self) {
+impl Connection {
+    /// Ends it, as if the client had died.
+    fn hang_up(&self) {
         // It may be closed already.
-        let _ = self.sending.get_mut().stream.shutdown(Shutdown::Both);
+        let _ = self.sending.lock().stream.shutdown(Shutdown::Both);
+    }
+
+    /// Returns whether the request has its last reply.
+    pub(crate) fn has_reply(&self, id: u64) -> bool {
+        self.heard.lock().replies.contains_key(&id)
+    }
+
+    /// Waits for the last reply to a request.
+    fn wait(&self, id: u64) -> Result<Vec<u8>, Fail> {
+        let mut heard = self.heard.lock();
+        loop {
+            if let Some(reply) = heard.replies.remove(&id) {
+                return Ok(reply);
+            }
+            if heard.is_over {
+                return Err(Fail::Gone);
+            }
+            let late = self.more.wait_for(&mut heard, PATIENCE).timed_out();
+            assert!(!late, "SMB request {id} was not answered");
+        }
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.hang_up();
     }
 }
 
@@ -107,16 +135,16 @@ impl Client {
         let stream = TcpStream::connect(address).map_err(|_| Fail::Gone)?;
         stream.set_nodelay(true).map_err(|_| Fail::Gone)?;
         let hearing = stream.try_clone().map_err(|_| Fail::Gone)?;
-        let shared = Arc::new(Shared {
+        let connection = Arc::new(Connection {
             sending: Mutex::new(Sending { stream, next_id: 0 }),
             heard: Mutex::default(),
             more: Condvar::new(),
         });
         let (tell, breaks) = channel();
-        let weak = Arc::downgrade(&shared);
+        let weak = Arc::downgrade(&connection);
         thread::spawn(move || hear(hearing, &weak, &tell));
         let mut client = Self {
-            shared,
+            connection,
             session: 0,
             tree: 0,
             key: None,
@@ -142,7 +170,7 @@ impl Client {
             body.u64(0).bytes(token)
         };
         let first = self.send(command::SESSION_SETUP, &setup(&logon::negotiate()))?;
-        let reply = self.wait(first)?;
+        let reply = self.connection.wait(first)?;
         if u32_at(&reply, 8) != status::MORE_PROCESSING_REQUIRED {
             return Err(Fail::Status(u32_at(&reply, 8)));
         }
@@ -173,27 +201,21 @@ impl Client {
 
     /// Ends the connection, as if the client had died.
     pub fn hang_up(&self) {
-        // It may be closed already.
-        let _ = self.shared.sending.lock().stream.shutdown(Shutdown::Both);
+        self.connection.hang_up();
     }
 
     /// Sends a request and gives the whole reply, header and all.
     pub(crate) fn ask(&self, command: u16, body: &Body) -> Result<Vec<u8>, Fail> {
         let id = self.send(command, body)?;
-        let reply = self.wait(id)?;
+        let reply = self.connection.wait(id)?;
         match u32_at(&reply, 8) {
             0 => Ok(reply),
             failed => Err(Fail::Status(failed)),
         }
     }
 
-    /// Returns whether the request has its last reply.
-    pub(crate) fn has_reply(&self, id: u64) -> bool {
-        self.shared.heard.lock().replies.contains_key(&id)
-    }
-
     pub(crate) fn send(&self, command: u16, body: &Body) -> Result<u64, Fail> {
-        let mut sending = self.shared.sending.lock();
+        let mut sending = self.connection.sending.lock();
         let id = sending.next_id;
         sending.next_id += 1;
         let flags = if self.key.is_some() { SIGNED } else { 0 };
@@ -212,20 +234,6 @@ impl Client {
         sent.map_err(|_| Fail::Gone)?;
         Ok(id)
     }
-
-    fn wait(&self, id: u64) -> Result<Vec<u8>, Fail> {
-        let mut heard = self.shared.heard.lock();
-        loop {
-            if let Some(reply) = heard.replies.remove(&id) {
-                return Ok(reply);
-            }
-            if heard.is_over {
-                return Err(Fail::Gone);
-            }
-            let late = self.shared.more.wait_for(&mut heard, PATIENCE).timed_out();
-            assert!(!late, "SMB request {id} was not answered");
-        }
-    }
 }
 
 /// Returns a part of a reply.
@@ -233,9 +241,13 @@ pub(crate) fn part(reply: &[u8], at: usize, len: usize) -> &[u8] {
     reply.get(at..at + len).expect("within the reply")
 }
 
-fn hear(mut stream: TcpStream, shared: &std::sync::Weak<Shared>, breaks: &Sender<LeaseBreak>) {
+fn hear(
+    mut stream: TcpStream,
+    connection: &std::sync::Weak<Connection>,
+    breaks: &Sender<LeaseBreak>,
+) {
     while let Some(message) = receive(&mut stream) {
-        let Some(shared) = shared.upgrade() else {
+        let Some(connection) = connection.upgrade() else {
             return;
         };
         let (id, command) = (u64_at(&message, 24), u16_at(&message, 12));
@@ -243,13 +255,13 @@ fn hear(mut stream: TcpStream, shared: &std::sync::Weak<Shared>, breaks: &Sender
             // Who does not listen does not hear.
             let _ = breaks.send(lease_break(&message));
         } else if u32_at(&message, 8) != status::PENDING {
-            shared.heard.lock().replies.insert(id, message);
-            shared.more.notify_all();
+            connection.heard.lock().replies.insert(id, message);
+            connection.more.notify_all();
         }
     }
-    if let Some(shared) = shared.upgrade() {
-        shared.heard.lock().is_over = true;
-        shared.more.notify_all();
+    if let Some(connection) = connection.upgrade() {
+        connection.heard.lock().is_over = true;
+        connection.more.notify_all();
     }
 }
 

@@ -376,7 +376,7 @@ impl Client {
 
     /// Returns whether the change has been told of.
     pub fn was_told(&self, watching: &Watching) -> bool {
-        self.has_reply(watching.0)
+        self.connection.has_reply(watching.0)
     }
 
     /// Gives up all of a lease but `keeps`, as it was told to.

@@ -32,6 +32,9 @@ pub(crate) struct Inode {
     pub(crate) is_fast: bool,
 }
 
+/// Bytes of an inode that are summed at once: most inodes have no more.
+const SUMMED_AT_ONCE: usize = 256;
+
 impl Inode {
     /// # Errors
     /// `Corrupt` for bytes that are too few.
@@ -45,14 +48,15 @@ impl Inode {
         let short = || Error::corrupt("inode", at, format!("{} bytes", raw.len()), "128 or more");
         let (head, rest) = InodeHead::read_from_prefix(&raw).map_err(|_| short())?;
         let extra = extra(rest);
-        let seed = csum::crc32c(volume.seed, &ino.to_le_bytes());
+        let generation = u64::from(head.i_generation.get());
+        let own = generation << 32 | u64::from(ino);
         Ok(Self {
             ino,
             at,
             size: size(volume, &head),
             sectors: sectors(volume, &head),
             file_acl: file_acl(volume, &head),
-            seed: csum::crc32c(seed, &head.i_generation.get().to_le_bytes()),
+            seed: csum::crc32c(volume.seed, &own.to_le_bytes()),
             is_fast,
             head,
             extra,
@@ -84,21 +88,22 @@ impl Inode {
 
     /// Returns the checksum that is stored, and the one that there should be, as wide as the inode keeps it.
     pub(crate) fn sums(&self) -> (u32, u32) {
-        let part = |from: usize, to: usize| self.raw.get(from..to).unwrap_or_default();
-        let sum = csum::crc32c(self.seed, part(0, I_CHECKSUM_LO));
-        let sum = csum::crc32c(sum, &[0; 2]);
-        let mut sum = csum::crc32c(sum, part(I_CHECKSUM_LO + 2, INODE_HEAD));
+        // Both fields count as zeros. They are in the first bytes, which are summed at once.
+        let mut start = [0; SUMMED_AT_ONCE];
+        let (first, rest) = self.raw.split_at(self.raw.len().min(SUMMED_AT_ONCE));
+        let start = start.get_mut(..first.len()).unwrap_or_default();
+        start.copy_from_slice(first);
+        let mut clear = |at: usize| start.get_mut(at..at + 2).unwrap_or_default().fill(0);
+        clear(I_CHECKSUM_LO);
+        let is_wide = self.raw.len() > INODE_HEAD && self.extra.i_extra_isize.get() >= 4;
+        if is_wide {
+            clear(I_CHECKSUM_HI);
+        }
+        let sum = csum::crc32c(csum::crc32c(self.seed, start), rest);
         let low = u32::from(self.head.l_i_checksum_lo.get());
-        let len = self.raw.len();
-        if len == INODE_HEAD {
+        if !is_wide {
             return (low, sum & 0xffff);
         }
-        sum = csum::crc32c(sum, part(INODE_HEAD, I_CHECKSUM_HI));
-        let is_wide = self.extra.i_extra_isize.get() >= 4;
-        if !is_wide {
-            return (low, csum::crc32c(sum, part(I_CHECKSUM_HI, len)) & 0xffff);
-        }
-        sum = csum::crc32c(csum::crc32c(sum, &[0; 2]), part(I_CHECKSUM_HI + 2, len));
         let high = u32::from(self.extra.i_checksum_hi.get());
         (high << 16 | low, sum)
     }

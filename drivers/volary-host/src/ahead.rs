@@ -3,9 +3,12 @@
 //! The host waits for the disk, or for a server, at each inode that it reads. With several directories at a time it
 //! waits for several inodes together.
 
-use crate::dirs::each;
-use crate::volume::{Host, open_dir};
+use crate::ids::Ids;
+use crate::listing::each;
+use crate::resolve::open_dir;
+use crate::tree::Tree;
 use rustix::time::{ClockId, clock_gettime};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -25,7 +28,7 @@ const SKIPPED: u32 = 8;
 
 /// Whether it pays to look ahead.
 #[derive(Debug, Default)]
-pub(crate) struct Pays {
+struct Pays {
     skips: AtomicU32,
 }
 
@@ -48,11 +51,26 @@ impl Pays {
     }
 }
 
-impl Host {
+/// Looks at directories before they are read.
+pub(crate) struct Ahead {
+    ids: Arc<Ids>,
+    tree: Arc<Tree>,
+    pays: Pays,
+}
+
+impl Ahead {
+    pub(crate) fn new(ids: Arc<Ids>, tree: Arc<Tree>) -> Self {
+        Self {
+            ids,
+            tree,
+            pays: Pays::default(),
+        }
+    }
+
     /// Looks at all entries of directories, unless those of the last ones were in the host's caches. What goes wrong
     /// is left to whoever reads them.
-    pub(crate) fn look_ahead(&self, cancel: &Cancel, dirs: &[NodeId]) {
-        if !self.ahead_pays.now() {
+    pub(crate) fn look(&self, cancel: &Cancel, dirs: &[NodeId]) {
+        if !self.pays.now() {
             return;
         }
         let begin = monotonic();
@@ -70,13 +88,13 @@ impl Host {
             work();
         });
         let took = monotonic().saturating_sub(begin);
-        self.ahead_pays.took(took, entries.into_inner());
+        self.pays.took(took, entries.into_inner());
     }
 
     /// Looks at the entries of a directory. Returns how many.
     fn look_at_all(&self, cancel: &Cancel, dir: NodeId) -> usize {
         let mut count = 0;
-        let opened = self.dir(dir).and_then(|fd| open_dir(&fd));
+        let opened = self.tree.dir(dir).and_then(|fd| open_dir(&fd));
         if let Ok(fd) = opened {
             // Errors are those of whoever lists it.
             let _ = each(&fd, |_, _, name| {

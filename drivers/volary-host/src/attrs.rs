@@ -1,95 +1,64 @@
-//! Attributes: the host's in our words, and ours for the host.
+//! Attributes: read and set.
 
+use crate::attachment::Attachment;
 use crate::error::{from_errno, from_errno_on_node};
-use crate::ids;
-use crate::path_of;
-use crate::volume::Host;
+use crate::nodes::Nodes;
+use crate::proc::path_of;
+use crate::tree::Tree;
 use rustix::fd::AsFd;
 use rustix::fs::{
-    AtFlags, Gid, Mode as HostMode, OFlags, Statx, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, Uid,
+    AtFlags, Gid, Mode as HostMode, OFlags, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, Uid,
 };
-use rustix::io::Errno;
-use volary_core::{Attr, FileKind, Kind, NodeId, Result, SetAttr, SetTime, Time};
+use std::sync::Arc;
+use volary_core::{Attr, FileKind, Kind, NodeId, Result, SetAttr, SetTime};
 
 const SET_IDS: u32 = 0o6000;
 
-/// Returns the host's attributes as ours. The count of changes is the time of the last
-/// one, whose steps are fine where somebody looked in between (since Linux
-/// 6.13), and a tick of the kernel's clock before.
-///
-/// # Errors
-/// `Invalid` for a kind that we do not know.
-pub(crate) fn from_statx(node: NodeId, stat: &Statx) -> Result<Attr> {
-    let kind = FileKind::from_mode(stat.stx_mode.into()).ok_or(Kind::Invalid)?;
-    let device = matches!(kind, FileKind::CharDevice | FileKind::BlockDevice);
-    let ctime = time(stat.stx_ctime.tv_sec, stat.stx_ctime.tv_nsec);
-    let has_birth = stat.stx_mask & rustix::fs::StatxFlags::BTIME.bits() != 0;
-    let rdev = u64::from(stat.stx_rdev_major) << 32 | u64::from(stat.stx_rdev_minor);
-    Ok(Attr {
-        node,
-        kind,
-        mode: u32::from(stat.stx_mode) & 0o7777,
-        nlink: stat.stx_nlink,
-        uid: stat.stx_uid,
-        gid: stat.stx_gid,
-        rdev: if device { rdev } else { 0 },
-        size: stat.stx_size,
-        allocated: stat.stx_blocks.saturating_mul(512),
-        io_size: stat.stx_blksize,
-        atime: time(stat.stx_atime.tv_sec, stat.stx_atime.tv_nsec),
-        mtime: time(stat.stx_mtime.tv_sec, stat.stx_mtime.tv_nsec),
-        ctime,
-        btime: has_birth.then(|| time(stat.stx_btime.tv_sec, stat.stx_btime.tv_nsec)),
-        change: change(ctime),
-        dos: None,
-    })
+/// The attributes of nodes.
+pub(crate) struct Attrs {
+    attachment: Arc<Attachment>,
+    nodes: Arc<Nodes>,
+    tree: Arc<Tree>,
+    /// Set-uid and set-gid bits of files can be set.
+    set_ids: bool,
 }
 
-fn time(secs: i64, nanos: u32) -> Time {
-    Time::new(secs, nanos)
-}
-
-fn change(at: Time) -> u64 {
-    let secs = at.secs.max(0).cast_unsigned();
-    secs.saturating_mul(1_000_000_000)
-        .saturating_add(at.nanos.into())
-}
-
-impl Host {
-    /// See [`getattr`](volary_core::FileSystem::getattr).
-    pub(crate) fn attr(&self, node: NodeId) -> Result<Attr> {
-        let (_, fd) = self.node(node)?;
-        self.attr_by(node, &fd)
+impl Attrs {
+    pub(crate) fn new(
+        attachment: Arc<Attachment>,
+        nodes: Arc<Nodes>,
+        tree: Arc<Tree>,
+        set_ids: bool,
+    ) -> Self {
+        Self {
+            attachment,
+            nodes,
+            tree,
+            set_ids,
+        }
     }
 
-    /// Returns the attributes of a node by a descriptor of it.
-    ///
-    /// # Errors
-    /// `Stale` if it has neither a name nor an open.
-    pub(crate) fn attr_by(&self, node: NodeId, fd: impl AsFd) -> Result<Attr> {
-        let attr = from_statx(node, &ids::look(fd, b"")?)?;
-        if attr.nlink == 0 && !self.nodes.is_open(node) {
-            self.nodes.remove(node);
-            return Err(Kind::Stale.into());
-        }
-        Ok(attr)
+    /// See [`getattr`](volary_core::FileSystem::getattr).
+    pub(crate) fn get(&self, node: NodeId) -> Result<Attr> {
+        let (_, fd) = self.tree.node(node)?;
+        self.tree.attr_by(node, &fd)
     }
 
     /// See [`setattr`](volary_core::FileSystem::setattr).
     pub(crate) fn change(&self, node: NodeId, set: &SetAttr) -> Result<Attr> {
-        self.check_writable()?;
-        let (kind, fd) = self.node(node)?;
-        let old = self.attr_by(node, &fd)?;
+        self.attachment.check_writable()?;
+        let (kind, fd) = self.tree.node(node)?;
+        let old = self.tree.attr_by(node, &fd)?;
         let set = &self.allowed(kind, set);
         self.check_change(kind, set)?;
         if let Some(size) = set.size {
             self.resize(node, &fd, size)?;
         }
-        self.change_others(&fd, &old, set)?;
-        self.attr_by(node, &fd)
+        self.set_others(&fd, &old, set)?;
+        self.tree.attr_by(node, &fd)
     }
 
-    /// Returns what may be set of this: see [`HostOptions::set_ids`].
+    /// Returns what may be set of this: see [`HostOptions::set_ids`](crate::HostOptions::set_ids).
     pub(crate) fn allowed(&self, kind: FileKind, set: &SetAttr) -> SetAttr {
         let keeps = self.set_ids || kind == FileKind::Dir;
         let mode = set.mode.map(|mode| match keeps {
@@ -100,8 +69,10 @@ impl Host {
     }
 
     fn check_change(&self, kind: FileKind, set: &SetAttr) -> Result<()> {
+        if let Some(size) = set.size {
+            self.attachment.check_size(size)?;
+        }
         match (set.size, kind) {
-            (Some(size), _) if size > self.caps.size_max => return Err(Kind::TooBig.into()),
             (Some(_), FileKind::Dir) => return Err(Kind::IsDir.into()),
             (None, _) | (_, FileKind::File) => {}
             (Some(_), _) => return Err(Kind::Invalid.into()),
@@ -128,7 +99,7 @@ impl Host {
     ///
     /// # Errors
     /// The host's.
-    pub(crate) fn change_others(&self, fd: impl AsFd, old: &Attr, set: &SetAttr) -> Result<()> {
+    pub(crate) fn set_others(&self, fd: impl AsFd, old: &Attr, set: &SetAttr) -> Result<()> {
         let mut mode = set.mode;
         if set.uid.is_some() || set.gid.is_some() {
             let (uid, gid) = (set.uid.map(Uid::from_raw), set.gid.map(Gid::from_raw));
@@ -160,7 +131,7 @@ impl Host {
     /// # Errors
     /// `Invalid` if it is not a symlink.
     pub(crate) fn target(&self, node: NodeId) -> Result<Vec<u8>> {
-        let (kind, fd) = self.node(node)?;
+        let (kind, fd) = self.tree.node(node)?;
         if kind != FileKind::Symlink {
             return Err(Kind::Invalid.into());
         }
@@ -176,75 +147,4 @@ fn spec(time: Option<SetTime>) -> Timespec {
         Some(SetTime::To(t)) => (t.secs, t.nanos.into()),
     };
     Timespec { tv_sec, tv_nsec }
-}
-
-/// The names of extended attributes that a volume keeps begin so. Others change
-/// what the host lets its own users do.
-const USER: &[u8] = b"user.";
-
-impl Host {
-    fn xattr_path(&self, node: NodeId) -> Result<(std::sync::Arc<rustix::fd::OwnedFd>, String)> {
-        let (_, fd) = self.node(node)?;
-        let path = path_of(&fd);
-        Ok((fd, path))
-    }
-
-    /// See [`getxattr`](volary_core::FileSystem::getxattr).
-    pub(crate) fn xattr(&self, node: NodeId, name: &[u8]) -> Result<Vec<u8>> {
-        self.check_xattrs()?;
-        if !name.starts_with(USER) {
-            return Err(Kind::NoXattr.into());
-        }
-        let (_fd, path) = self.xattr_path(node)?;
-        with_room(|room| rustix::fs::getxattr(&path, name, room))
-    }
-
-    /// See [`listxattr`](volary_core::FileSystem::listxattr).
-    pub(crate) fn xattrs(&self, node: NodeId) -> Result<Vec<Vec<u8>>> {
-        self.check_xattrs()?;
-        let (_fd, path) = self.xattr_path(node)?;
-        let all = with_room(|room| rustix::fs::listxattr(&path, room))?;
-        let names = all.split(|&b| b == 0).filter(|n| n.starts_with(USER));
-        Ok(names.map(<[u8]>::to_vec).collect())
-    }
-
-    /// See [`setxattr`](volary_core::FileSystem::setxattr).
-    pub(crate) fn set_xattr(&self, node: NodeId, name: &[u8], value: &[u8]) -> Result<()> {
-        self.check_xattrs()?;
-        self.check_writable()?;
-        if !name.starts_with(USER) {
-            return Err(Kind::Unsupported.into());
-        }
-        let (_fd, path) = self.xattr_path(node)?;
-        let flags = rustix::fs::XattrFlags::empty();
-        rustix::fs::setxattr(&path, name, value, flags).map_err(from_errno_on_node)
-    }
-
-    /// See [`removexattr`](volary_core::FileSystem::removexattr).
-    pub(crate) fn remove_xattr(&self, node: NodeId, name: &[u8]) -> Result<()> {
-        self.check_xattrs()?;
-        self.check_writable()?;
-        if !name.starts_with(USER) {
-            return Err(Kind::NoXattr.into());
-        }
-        let (_fd, path) = self.xattr_path(node)?;
-        rustix::fs::removexattr(&path, name).map_err(from_errno_on_node)
-    }
-}
-
-/// The longest that Linux gives: `XATTR_SIZE_MAX`, `XATTR_LIST_MAX`.
-const XATTR_MAX: usize = 64 << 10;
-
-/// Calls `get` with little room, then with enough for all that there can be.
-fn with_room(get: impl Fn(&mut [u8]) -> rustix::io::Result<usize>) -> Result<Vec<u8>> {
-    let mut room = vec![0; 1024];
-    let got = match get(&mut room) {
-        Err(Errno::RANGE) => {
-            room = vec![0; XATTR_MAX];
-            get(&mut room)
-        }
-        got => got,
-    };
-    room.truncate(got.map_err(from_errno_on_node)?);
-    Ok(room)
 }

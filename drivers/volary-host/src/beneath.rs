@@ -2,13 +2,17 @@
 //! leads out of it: whoever gives ids out seals them if they must not be guessed
 //! (the NFS server does), but none that comes back is believed to be within.
 
-use crate::dirs;
-use crate::path_of;
-use crate::volume::{Host, PATH, TRIES_MAX, open_up};
+use crate::ids::Ids;
+use crate::listing::each;
+use crate::nodes::Nodes;
+use crate::proc::link_of;
+use crate::resolve::{PATH, TRIES_MAX, open_in, open_up};
+use crate::root::Root;
 use parking_lot::Mutex;
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode as HostMode, OFlags};
 use std::collections::HashSet;
+use std::sync::Arc;
 use volary_core::{Attr, FileKind, NodeId, Result};
 
 /// How deep a directory may lie.
@@ -20,9 +24,16 @@ const ENTRIES_MAX: usize = 1 << 20;
 /// How many nodes are remembered as not found so.
 const MISSED_MAX: usize = 1 << 10;
 
-/// What was sought in vain. Held while one is sought: one at a time.
-#[derive(Debug, Default)]
-pub(crate) struct Missed(Mutex<HashSet<NodeId>>);
+/// What lies beneath the root.
+pub(crate) struct Beneath {
+    root: Root,
+    ids: Arc<Ids>,
+    nodes: Arc<Nodes>,
+    /// The volume is a whole file system: every node of it is beneath the root.
+    whole: bool,
+    /// What was sought in vain. Held while one is sought: one at a time.
+    missed: Mutex<HashSet<NodeId>>,
+}
 
 /// What a name tells of where a node is.
 enum Told {
@@ -32,14 +43,27 @@ enum Told {
     Nothing,
 }
 
-impl Host {
+impl Beneath {
+    pub(crate) fn new(root: Root, ids: Arc<Ids>, nodes: Arc<Nodes>, whole: bool) -> Self {
+        Self {
+            root,
+            ids,
+            nodes,
+            whole,
+            missed: Mutex::default(),
+        }
+    }
+
     /// Returns whether a node is in the tree: a directory if the way up from it meets the
     /// root; anything else if the name by which the kernel remembers it, gone down
     /// from the root, leads to it; and if the kernel remembers none, or it has other
     /// names, if it is found by going through the tree.
-    pub(crate) fn is_beneath(&self, attr: &Attr, fd: &OwnedFd) -> Result<bool> {
+    pub(crate) fn has(&self, attr: &Attr, fd: &OwnedFd) -> Result<bool> {
         if attr.kind == FileKind::Dir {
-            return self.meets_root(attr.node, fd);
+            return self.has_dir(attr.node, fd);
+        }
+        if self.whole {
+            return Ok(true);
         }
         match self.told(attr, fd)? {
             Told::Beneath => Ok(true),
@@ -48,11 +72,16 @@ impl Host {
         }
     }
 
+    /// Returns whether a directory is in the tree: see [`has`](Self::has).
+    pub(crate) fn has_dir(&self, node: NodeId, fd: &OwnedFd) -> Result<bool> {
+        Ok(self.whole || self.meets_root(node, fd)?)
+    }
+
     /// Returns what the kernel's name for a node tells; asked again if it changes meanwhile.
     fn told(&self, attr: &Attr, fd: &OwnedFd) -> Result<Told> {
         let mut path = link_of(fd);
         for _ in 0..TRIES_MAX {
-            let (Some(name), Some(root)) = (&path, link_of(self.root_fd())) else {
+            let (Some(name), Some(root)) = (&path, link_of(&self.root.fd)) else {
                 return Ok(Told::Nothing);
             };
             if self.leads_to(&root, name, attr.node)? {
@@ -83,18 +112,18 @@ impl Host {
         let Some(rest) = rest.filter(|rest| !rest.is_empty()) else {
             return Ok(false);
         };
-        match self.open_in(self.root_fd(), rest, PATH, HostMode::empty()) {
+        match open_in(&self.nodes, &self.root.fd, rest, PATH, HostMode::empty()) {
             Ok(found) => Ok(self.ids.node_at(&found, b"")? == node),
             Err(_) => Ok(false),
         }
     }
 
     /// Returns whether the way up from a directory meets the root.
-    pub(crate) fn meets_root(&self, node: NodeId, fd: &OwnedFd) -> Result<bool> {
+    fn meets_root(&self, node: NodeId, fd: &OwnedFd) -> Result<bool> {
         let mut at = node;
         let mut up = None;
         for _ in 0..DEPTH_MAX {
-            if at == self.root {
+            if at == self.root.node {
                 return Ok(true);
             }
             let next = open_up(up.as_ref().unwrap_or(fd))?;
@@ -113,7 +142,7 @@ impl Host {
     /// Returns whether a node that is no directory is found by going through the tree, as
     /// far as the bounds let.
     fn is_found(&self, node: NodeId) -> Result<bool> {
-        let mut missed = self.missed.0.lock();
+        let mut missed = self.missed.lock();
         if missed.contains(&node) {
             return Ok(false);
         }
@@ -127,14 +156,15 @@ impl Host {
         Ok(found)
     }
 
+    /// Seeks a node in the directories of the tree, by number first.
     fn seek(&self, node: NodeId) -> Result<bool> {
-        let (mut left, mut seen, mut entries) = (vec![self.root], 0, 0);
+        let (mut left, mut seen, mut entries) = (vec![self.root.node], 0, 0);
         while let Some(dir) = left.pop() {
             seen += 1;
             let Ok(fd) = self.open_listed(dir) else {
                 continue;
             };
-            let done = dirs::each(&fd, |ino, kind, name| {
+            let done = each(&fd, |ino, kind, name| {
                 entries += 1;
                 if ino == node.ino.get() && self.ids.node_at(&fd, name).is_ok_and(|n| n == node) {
                     return Some(true);
@@ -160,16 +190,99 @@ impl Host {
 
     /// Returns a descriptor by which a directory can be listed; its own root for the root.
     fn open_listed(&self, dir: NodeId) -> Result<OwnedFd> {
-        if dir == self.root {
-            return self.real_root();
+        if dir == self.root.node {
+            return self.root.open();
         }
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        self.with_descriptors(|| self.ids.open(dir, flags))
+        self.nodes.with_descriptors(|| self.ids.open(dir, flags))
     }
 }
 
-/// Returns where the kernel says that a descriptor's node is, if it knows.
-fn link_of(fd: &OwnedFd) -> Option<Vec<u8>> {
-    let link = rustix::fs::readlink(path_of(fd), Vec::new());
-    link.map(std::ffi::CString::into_bytes).ok()
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fs::CWD;
+    use std::fs;
+    use std::path::Path;
+    use tempfile::TempDir;
+
+    fn open(path: &Path) -> OwnedFd {
+        rustix::fs::openat(CWD, path, PATH, HostMode::empty()).unwrap()
+    }
+
+    fn beneath(root: &Path, whole: bool) -> Beneath {
+        let fd = open(root);
+        let ids = Arc::new(Ids::new(&fd, true).unwrap());
+        let node = ids.of(&fd).unwrap().node;
+        let fd = Arc::new(fd);
+        Beneath::new(Root { node, fd }, ids, Arc::new(Nodes::new(16, 16)), whole)
+    }
+
+    impl Beneath {
+        fn has_open(&self, fd: &OwnedFd) -> bool {
+            self.has(&self.ids.of(fd).unwrap(), fd).unwrap()
+        }
+    }
+
+    #[test]
+    fn what_is_beside_the_root_is_not_beneath_it() {
+        let top = TempDir::new().unwrap();
+        let at = |path: &str| top.path().join(path);
+        for dir in ["tree", "tree/in", "tree2"] {
+            fs::create_dir(at(dir)).unwrap();
+        }
+        for file in ["beside", "tree/file", "tree/in/file", "tree2/file"] {
+            fs::write(at(file), "").unwrap();
+        }
+        std::os::unix::fs::symlink("../beside", at("tree/symlink")).unwrap();
+        let beneath = beneath(&at("tree"), false);
+        for path in [
+            "tree",
+            "tree/in",
+            "tree/file",
+            "tree/in/file",
+            "tree/symlink",
+        ] {
+            assert!(beneath.has_open(&open(&at(path))), "{path}");
+        }
+        for path in ["", "beside", "tree2", "tree2/file"] {
+            assert!(!beneath.has_open(&open(&at(path))), "{path:?}");
+        }
+    }
+
+    #[test]
+    fn where_a_node_is_now_counts() {
+        let top = TempDir::new().unwrap();
+        let at = |path: &str| top.path().join(path);
+        fs::create_dir_all(at("tree/in")).unwrap();
+        fs::write(at("tree/in/file"), "").unwrap();
+        let beneath = beneath(&at("tree"), false);
+        let (dir, file) = (open(&at("tree/in")), open(&at("tree/in/file")));
+        fs::rename(at("tree/in"), at("out")).unwrap();
+        assert!(!beneath.has_open(&dir) && !beneath.has_open(&file));
+        fs::rename(at("out"), at("tree/back")).unwrap();
+        assert!(beneath.has_open(&dir) && beneath.has_open(&file));
+    }
+
+    #[test]
+    fn a_file_with_two_names_is_sought_by_the_other() {
+        let top = TempDir::new().unwrap();
+        let at = |path: &str| top.path().join(path);
+        fs::create_dir(at("tree")).unwrap();
+        fs::write(at("one"), "").unwrap();
+        fs::hard_link(at("one"), at("two")).unwrap();
+        fs::write(at("three"), "").unwrap();
+        fs::hard_link(at("three"), at("tree/four")).unwrap();
+        let beneath = beneath(&at("tree"), false);
+        assert!(!beneath.has_open(&open(&at("one"))));
+        assert!(beneath.has_open(&open(&at("three"))));
+    }
+
+    #[test]
+    fn everything_is_beneath_the_root_of_a_whole_file_system() {
+        let top = TempDir::new().unwrap();
+        fs::create_dir(top.path().join("tree")).unwrap();
+        let beneath = beneath(&top.path().join("tree"), true);
+        assert!(beneath.has_open(&open(top.path())));
+    }
 }

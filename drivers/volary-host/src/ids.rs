@@ -7,12 +7,12 @@
 //! again, by which root opens the node wherever its names are. Of nodes on
 //! other file systems the time of birth stands for the generation.
 
-use crate::attrs;
 use crate::births::{Births, Moment};
 use crate::error::from_errno;
+use crate::stat::{from_statx, look};
 use crate::sys::{self, Handle};
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{AtFlags, OFlags, Statx, StatxFlags};
+use rustix::fs::{OFlags, Statx, StatxFlags};
 use rustix::io::Errno;
 use std::thread;
 use std::time::Duration;
@@ -142,7 +142,7 @@ impl Ids {
         if self.form == Form::Birth {
             let stat = look(dir, name)?;
             let node = self.by_birth(&stat)?;
-            return attrs::from_statx(node, &stat);
+            return from_statx(node, &stat);
         }
         // Two calls: the name must not have changed hands in between.
         for _ in 0..TRIES_MAX {
@@ -151,7 +151,7 @@ impl Ids {
             let stat = look(&dir, name)?;
             if stat.stx_ino == node.ino.get() {
                 self.births.note(&stat, node.generation, asked);
-                return attrs::from_statx(node, &stat);
+                return from_statx(node, &stat);
             }
         }
         Err(Kind::Busy.into())
@@ -166,7 +166,7 @@ impl Ids {
         if self.births.has(ino) {
             let stat = look(&dir, name)?;
             if let Some(node) = self.seen_before(&stat) {
-                return attrs::from_statx(node, &stat);
+                return from_statx(node, &stat);
             }
         }
         self.at(dir, name)
@@ -300,20 +300,6 @@ impl Ids {
         };
         Some(Handle::new(kind, &bytes))
     }
-}
-
-/// Returns what `statx(2)` tells of an entry of `dir`, or of `dir` itself.
-///
-/// # Errors
-/// The host's.
-pub(crate) fn look(dir: impl AsFd, name: &[u8]) -> Result<Statx> {
-    let flags = if name.is_empty() {
-        AtFlags::EMPTY_PATH
-    } else {
-        AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT
-    };
-    let mask = StatxFlags::BASIC_STATS | StatxFlags::BTIME | StatxFlags::MNT_ID;
-    rustix::fs::statx(dir, name, flags, mask).map_err(from_errno)
 }
 
 #[cfg(test)]

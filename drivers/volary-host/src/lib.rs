@@ -55,26 +55,54 @@
 //! birth cannot be set. What is changed by a process that is not ours is seen at
 //! once, but not told of where the host has no news (`Caps::WATCH`).
 //!
+//! # Modules
+//!
+//! Each may use those in its own row and above, but none that uses it.
+//!
+//! | modules | what |
+//! |---|---|
+//! | `options`, `error`, `attachment` | what is chosen; errors; what may be done until the volume is detached |
+//! | `proc`, `sys`, `stat`, `ring` | the kernel: `/proc`, system calls that no safe library has, `statx`, `io_uring` |
+//! | `births`, `ids` | node ids, and handles of the host |
+//! | `listing`, `opens`, `nodes` | a directory's entries; the opens and nodes that were given out |
+//! | `resolve`, `root` | one step from a descriptor to the next; the descriptor where all begins |
+//! | `probe` | what the host's file system can do |
+//! | `beneath`, `watch` | whether what an id opens lies in the tree; news of other processes |
+//! | `tree` | from a node to a descriptor |
+//! | `locks`, `places` | byte-range locks, holes and places on the block device, of one open |
+//! | `attrs`, `xattrs`, `names`, `dirs`, `ahead` | attributes, names, listings, directories that will be read |
+//! | `files`, `content` | opens, from the first descriptor to the last close; content |
+//! | `create`, `together` | new nodes; whole files in batches |
+//! | `volume`, `fs` | what an attachment has; the `FileSystem` impl |
+//!
+//! An attachment is a few parts, each of which knows those above it:
+//!
+//! ```text
+//! Attachment, Root          what may be done; where all begins
+//! Ids, Nodes, Opens         ids, and what was given out by them
+//! ├─ Content, Dirs          what is read and written of an open: know nothing of the tree
+//! ├─ Beneath, Watchers
+//! └─ Tree                   every way to a descriptor of a node: has Beneath and Watchers
+//!    ├─ Names, Attrs, Xattrs, Ahead
+//!    └─ Files               has Locks
+//!       ├─ Batches          has rings
+//!       └─ Maker            has Attrs
+//!          └─ Host          the operations: has all of these
+//! ```
+//!
 //! # Lock order
 //!
-//! All locks are leaves but two, over system calls on one open or one node only:
-//! that of an open's listing (its descriptor's offset) and that of the locks of
-//! the volume's files.
+//! In this order, from the outside in; none of the first four is taken with another of them held:
 //!
-//! | module | what |
-//! |---|---|
-//! | `volume` | what an attachment has; from a node to a descriptor |
-//! | `ids`, `births` | node ids, and handles of the host |
-//! | `beneath` | whether what an id opens lies in the tree |
-//! | `nodes`, `opens` | the nodes and opens that were given out |
-//! | `names` | look up, make, link, remove, rename |
-//! | `attrs`, `dirs`, `data`, `locks` | attributes, listings, content, byte-range locks |
-//! | `places` | holes, and places on the block device |
-//! | `ahead`, `together`, `ring` | directories that will be read; whole files in batches |
-//! | `watch` | news of what other processes change |
-//! | `probe` | what the host's file system can do |
-//! | `sys` | system calls that no safe library has |
-//! | `fs` | the `FileSystem` impl |
+//! ```text
+//! listing of an open        while the offset of its descriptor is in use
+//! what was sought in vain   while a node is sought by going through the tree
+//! locks of files            over system calls on one node
+//! watchers                  over system calls on one directory
+//! └─ for moments: nodes and births, never both
+//! ```
+//!
+//! All others are leaves: no lock is taken below them.
 #![cfg_attr(
     not(test),
     deny(
@@ -86,68 +114,44 @@
 )]
 
 mod ahead;
+mod attachment;
 mod attrs;
 mod beneath;
 mod births;
-mod data;
+mod content;
+mod create;
 mod dirs;
 mod error;
+mod files;
 mod fs;
 mod ids;
+mod listing;
 mod locks;
 mod names;
 mod nodes;
 mod opens;
+mod options;
 mod places;
 mod probe;
+mod proc;
+mod resolve;
 mod ring;
+mod root;
+mod stat;
 mod sys;
 #[cfg(test)]
 mod tests;
 mod together;
+mod tree;
 mod volume;
 mod watch;
+mod xattrs;
 
-use rustix::fd::{AsFd, AsRawFd};
+pub use options::HostOptions;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use volary_core::{Fs, Result};
-
-/// How to attach a directory.
-#[derive(Clone, Debug)]
-pub struct HostOptions {
-    /// Refuse changes.
-    pub read_only: bool,
-    /// Open nodes by handle, where the host allows it.
-    pub by_handle: bool,
-    /// Set-uid and set-gid bits of files can be set; without, they are taken from each mode that
-    /// is set, as for a program without the right to. Set-gid of directories always can.
-    pub set_ids: bool,
-    /// How many nodes are remembered: about 150 bytes each.
-    pub nodes_max: usize,
-    /// How many descriptors are held for nodes, beside those of opens; `None`
-    /// for half of what the process may have (`RLIMIT_NOFILE`).
-    pub descriptors_max: Option<usize>,
-    /// Read whole files in batches by `io_uring`, where the host allows it.
-    pub rings: bool,
-    /// Tell where on the [`device`] the content of files lies. Dirty content is written there first; content that is
-    /// in the page cache has no place.
-    pub places: bool,
-}
-
-impl Default for HostOptions {
-    fn default() -> Self {
-        Self {
-            read_only: false,
-            by_handle: true,
-            set_ids: true,
-            nodes_max: 1 << 18,
-            descriptors_max: None,
-            rings: true,
-            places: false,
-        }
-    }
-}
 
 /// Attaches the directory at `path`. What it is called later does not matter.
 ///
@@ -180,9 +184,4 @@ pub fn raise_descriptor_limit() {
 /// descriptors are left to the rest of it.
 pub fn opens_max() -> usize {
     probe::descriptors_for_opens()
-}
-
-/// Returns the path by which the host opens the node of a descriptor once more.
-fn path_of(fd: impl AsFd) -> String {
-    format!("/proc/self/fd/{}", fd.as_fd().as_raw_fd())
 }

@@ -8,9 +8,8 @@
 
 use crate::error::from_errno;
 use crate::opens::Opened;
-use crate::path_of;
+use crate::proc::path_of;
 use crate::sys::{self, RangeLock};
-use crate::volume::Host;
 use parking_lot::Mutex;
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode as HostMode, OFlags};
@@ -43,57 +42,6 @@ struct Range {
 /// The greatest offset that the host knows.
 const END: u64 = i64::MAX as u64;
 
-impl Host {
-    /// See [`lock`](volary_core::FileSystem::lock).
-    pub(crate) fn lock_range(&self, id: OpenId, lock: Lock) -> Result<()> {
-        let open = self.opens.get(id)?;
-        if !self.caps.has(volary_core::Caps::SHARED_LOCKS) {
-            return Err(Kind::Unsupported.into());
-        }
-        // A length of 0 reaches to the end of all that a file can have.
-        let end = match lock.len {
-            0 => END,
-            len => lock.offset.saturating_add(len).min(END),
-        };
-        if lock.offset >= end {
-            return Err(Kind::Invalid.into());
-        }
-        let range = Range {
-            owner: lock.owner,
-            open: id,
-            start: lock.offset,
-            end,
-            exclusive: lock.exclusive,
-        };
-        let mut nodes = self.locks.0.lock();
-        if lock.unlock {
-            if let Some(held) = nodes.get_mut(&open.node) {
-                held.give_back(|r| r.owner == range.owner, range.start, range.end)?;
-                if held.ranges.is_empty() {
-                    nodes.remove(&open.node);
-                }
-            }
-            return Ok(());
-        }
-        let held = match nodes.entry(open.node) {
-            std::collections::hash_map::Entry::Occupied(slot) => slot.into_mut(),
-            std::collections::hash_map::Entry::Vacant(slot) => slot.insert(Held {
-                file: Arc::new(own_description(&open)?),
-                ranges: Vec::new(),
-            }),
-        };
-        let done = if lock.test {
-            held.test(&range)
-        } else {
-            held.take(range)
-        };
-        if held.ranges.is_empty() {
-            nodes.remove(&open.node);
-        }
-        done
-    }
-}
-
 /// Returns a description of the open's file for locks alone: one that can hold both
 /// kinds, if the host lets us have it.
 fn own_description(open: &Opened) -> Result<OwnedFd> {
@@ -112,6 +60,51 @@ fn own_description(open: &Opened) -> Result<OwnedFd> {
 }
 
 impl Locks {
+    /// See [`lock`](volary_core::FileSystem::lock).
+    pub(crate) fn set(&self, open: &Opened, lock: Lock) -> Result<()> {
+        // A length of 0 reaches to the end of all that a file can have.
+        let end = match lock.len {
+            0 => END,
+            len => lock.offset.saturating_add(len).min(END),
+        };
+        if lock.offset >= end {
+            return Err(Kind::Invalid.into());
+        }
+        let range = Range {
+            owner: lock.owner,
+            open: open.id,
+            start: lock.offset,
+            end,
+            exclusive: lock.exclusive,
+        };
+        let mut nodes = self.0.lock();
+        if lock.unlock {
+            if let Some(held) = nodes.get_mut(&open.node) {
+                held.give_back(|r| r.owner == range.owner, range.start, range.end)?;
+                if held.ranges.is_empty() {
+                    nodes.remove(&open.node);
+                }
+            }
+            return Ok(());
+        }
+        let held = match nodes.entry(open.node) {
+            std::collections::hash_map::Entry::Occupied(slot) => slot.into_mut(),
+            std::collections::hash_map::Entry::Vacant(slot) => slot.insert(Held {
+                file: Arc::new(own_description(open)?),
+                ranges: Vec::new(),
+            }),
+        };
+        let done = if lock.test {
+            held.test(&range)
+        } else {
+            held.take(range)
+        };
+        if held.ranges.is_empty() {
+            nodes.remove(&open.node);
+        }
+        done
+    }
+
     /// Lets go of what was locked through an open.
     pub(crate) fn end_open(&self, open: &Opened) {
         let mut nodes = self.0.lock();

@@ -10,7 +10,7 @@ use rustix::fd::OwnedFd;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
-use volary_core::{FileKind, NodeId};
+use volary_core::{FileKind, Kind, NodeId, Result};
 
 const SHARDS: usize = 32;
 /// The bits of [`Known::used`].
@@ -76,7 +76,7 @@ impl Nodes {
         shard.map_or_else(T::default, |shard| look(&shard.read()))
     }
 
-    /// Returns what `change` gives back is dropped with no lock held: it may close
+    /// Changes a shard. What `change` gives back is dropped with no lock held: it may close
     /// descriptors.
     fn with_mut<T: Default>(&self, node: NodeId, change: impl FnOnce(&mut Shard) -> T) -> T {
         let shard = self.shards.get(place(node));
@@ -206,6 +206,17 @@ impl Nodes {
             let is_open = !shard.known.get(&node)?.opens.is_empty();
             if is_open { None } else { shard.remove(node) }
         }));
+    }
+
+    /// Calls once more with fewer descriptors held, if there were too many.
+    pub(crate) fn with_descriptors<T>(&self, call: impl Fn() -> Result<T>) -> Result<T> {
+        match call() {
+            Err(e) if e == Kind::TooManyOpen => {
+                self.release();
+                call()
+            }
+            done => done,
+        }
     }
 
     /// Lets go of half of the descriptors.

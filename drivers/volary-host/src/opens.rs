@@ -1,8 +1,10 @@
 //! The opens.
 
-use crate::dirs::Listing;
+use crate::error::from_errno;
+use crate::listing::Listing;
 use parking_lot::{Mutex, RwLock};
-use rustix::fd::OwnedFd;
+use rustix::fd::{AsRawFd, OwnedFd};
+use rustix::io::Errno;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -29,13 +31,36 @@ impl Opened {
 }
 
 /// All opens. Ids are never used twice.
-#[derive(Default)]
 pub(crate) struct Opens {
     shards: [RwLock<HashMap<OpenId, Arc<Opened>>>; SHARDS],
     last: AtomicU64,
+    /// Descriptors with this number or a higher one are not for opens.
+    first_reserved: usize,
 }
 
 impl Opens {
+    pub(crate) fn new(first_reserved: usize) -> Self {
+        Self {
+            shards: Default::default(),
+            last: AtomicU64::new(0),
+            first_reserved,
+        }
+    }
+
+    /// Checks that an open may keep this descriptor. The system gives the lowest number that is
+    /// free, so a high one says that as many descriptors are in use.
+    ///
+    /// # Errors
+    /// `TooManyOpen`.
+    pub(crate) fn check_number(&self, fd: &OwnedFd) -> Result<()> {
+        let number = usize::try_from(fd.as_raw_fd()).unwrap_or(usize::MAX);
+        if number < self.first_reserved {
+            Ok(())
+        } else {
+            Err(from_errno(Errno::MFILE))
+        }
+    }
+
     /// Enters an open.
     pub(crate) fn add(&self, node: NodeId, kind: FileKind, mode: Mode, fd: OwnedFd) -> Arc<Opened> {
         let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;
@@ -60,6 +85,18 @@ impl Opens {
     pub(crate) fn get(&self, id: OpenId) -> Result<Arc<Opened>> {
         let found = self.shard(id).and_then(|s| s.read().get(&id).cloned());
         found.ok_or_else(|| Kind::Stale.into())
+    }
+
+    /// Returns an open file.
+    ///
+    /// # Errors
+    /// `Stale`; `IsDir`.
+    pub(crate) fn file(&self, id: OpenId) -> Result<Arc<Opened>> {
+        let open = self.get(id)?;
+        if open.kind == FileKind::Dir {
+            return Err(Kind::IsDir.into());
+        }
+        Ok(open)
     }
 
     /// Ends an open.

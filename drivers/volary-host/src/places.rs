@@ -6,9 +6,10 @@
 
 use crate::births::Moment;
 use crate::error::from_errno;
-use crate::ids::look;
+use crate::opens::Opened;
+use crate::resolve::PATH;
+use crate::stat::look;
 use crate::sys::{self, Mapping};
-use crate::volume::Host;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{CWD, FileType, IFlags, SeekFrom, makedev};
 use rustix::io::Errno;
@@ -16,7 +17,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use volary_block::cached_pages;
-use volary_core::{Extent, Kind, OpenId, Place, Result};
+use volary_core::{Extent, Kind, Place, Result};
 
 /// Content that the device holds in another form than `read` returns, or does not hold yet.
 const ENCODED: IFlags = IFlags::COMPRESSED
@@ -27,39 +28,36 @@ const ENCRYPTED: u32 = 0x800;
 /// `FS_VERITY_FL`: `read` verifies what the device has.
 const VERITY: u32 = 0x10_0000;
 
-impl Host {
-    /// See [`extents`](volary_core::FileSystem::extents). What is no hole is `Encoded`, unless places are
-    /// wanted and known.
-    pub(crate) fn places(
-        &self,
-        id: OpenId,
-        offset: u64,
-        len: u64,
-        out: &mut Vec<Extent>,
-    ) -> Result<()> {
-        let open = self.file(id)?;
-        let end = offset.checked_add(len).ok_or(Kind::TooBig)?;
-        let known = out.len();
-        if self.tells_places && on_device(&open.fd, offset, end, out) {
-            return Ok(());
-        }
-        out.truncate(known);
-        let _offset = open.listing.lock();
-        let mut at = offset;
-        while at < end {
-            let data = next(&open.fd, SeekFrom::Data(at), end)?;
-            push(out, at, data, Place::Hole);
-            let hole = next(&open.fd, SeekFrom::Hole(data), end)?;
-            push(out, data, hole, Place::Encoded);
-            at = hole.max(data);
-            if hole == data && data < end {
-                // The file was cut meanwhile.
-                push(out, at, end, Place::Hole);
-                break;
-            }
-        }
-        Ok(())
+/// Adds the extents of a file: see [`extents`](volary_core::FileSystem::extents). What is no hole is `Encoded`,
+/// unless places are wanted and known.
+pub(crate) fn extents(
+    open: &Opened,
+    offset: u64,
+    len: u64,
+    wanted: bool,
+    out: &mut Vec<Extent>,
+) -> Result<()> {
+    let end = offset.checked_add(len).ok_or(Kind::TooBig)?;
+    let known = out.len();
+    if wanted && on_device(&open.fd, offset, end, out) {
+        return Ok(());
     }
+    out.truncate(known);
+    let _offset = open.listing.lock();
+    let mut at = offset;
+    while at < end {
+        let data = next(&open.fd, SeekFrom::Data(at), end)?;
+        push(out, at, data, Place::Hole);
+        let hole = next(&open.fd, SeekFrom::Hole(data), end)?;
+        push(out, data, hole, Place::Encoded);
+        at = hole.max(data);
+        if hole == data && data < end {
+            // The file was cut meanwhile.
+            push(out, at, end, Place::Hole);
+            break;
+        }
+    }
+    Ok(())
 }
 
 /// Adds the places from `from` to `end` on the device. Returns false if the file must not be read there: it may
@@ -123,7 +121,7 @@ fn ahead(place: Place, by: u64) -> Place {
 
 /// Returns the block device on which the files of the directory lie, if `FIEMAP` tells their places there.
 pub(crate) fn device(dir: &Path) -> Option<PathBuf> {
-    let flags = crate::volume::PATH | rustix::fs::OFlags::DIRECTORY;
+    let flags = PATH | rustix::fs::OFlags::DIRECTORY;
     let dir = rustix::fs::openat(CWD, dir, flags, rustix::fs::Mode::empty()).ok()?;
     let stat = look(&dir, b"").ok()?;
     let (_, mount) = sys::handle_at(&dir, b"").ok()?;

@@ -2,7 +2,8 @@
 
 use crate::error::from_errno;
 use crate::ids::Ids;
-use crate::path_of;
+use crate::proc::path_of;
+use crate::stat::look;
 use crate::sys;
 use rustix::fd::OwnedFd;
 use rustix::fs::{FallocateFlags, Mode as HostMode, OFlags, XattrFlags};
@@ -113,7 +114,7 @@ fn size_max(file: &OwnedFd) -> u64 {
 /// Returns whether the mount `mount`, of which `root` is the root directory, shows a
 /// whole file system rather than a directory of one.
 pub(crate) fn is_whole(root: &OwnedFd, mount: i32) -> bool {
-    let top = crate::ids::look(root, b"").is_ok_and(|stat| {
+    let top = look(root, b"").is_ok_and(|stat| {
         let flag = rustix::fs::StatxAttributes::MOUNT_ROOT;
         stat.stx_attributes.contains(flag)
     });

@@ -1,6 +1,7 @@
 //! The system calls that no safe library has: file handles, directory entries
 //! in bulk, locks of open file descriptions, fanotify, places of files.
 
+use crate::proc::path_of;
 use rustix::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use rustix::io::{Errno, Result};
 use std::ffi::CString;
@@ -208,7 +209,7 @@ pub(crate) fn watch_new() -> Result<OwnedFd> {
 /// what they lead to. The mark does not keep the directory in memory.
 #[expect(unsafe_code, reason = "no safe fanotify_mark")]
 pub(crate) fn watch_add(group: impl AsFd, dir: impl AsFd) -> Result<()> {
-    let path = CString::new(crate::path_of(dir)).map_err(|_| Errno::INVAL)?;
+    let path = CString::new(path_of(dir)).map_err(|_| Errno::INVAL)?;
     let flags = libc::FAN_MARK_ADD | libc::FAN_MARK_ONLYDIR | libc::FAN_MARK_EVICTABLE;
     let news = libc::FAN_CREATE
         | libc::FAN_DELETE

@@ -1,14 +1,14 @@
 //! Batches of whole files: while some are read, the next are opened.
 
-use crate::attrs::from_statx;
-use crate::ids::look;
+use crate::files::Files;
 use crate::ring::{DEPTH, Flight, Ring};
-use crate::volume::Host;
+use crate::stat::{from_statx, look};
 use parking_lot::Mutex;
+use std::sync::Arc;
 use volary_core::{Cancel, FileKind, Mode, Whole};
 
 /// Rings that are idle.
-pub(crate) struct Rings(Mutex<State>);
+struct Rings(Mutex<State>);
 
 enum State {
     /// None has been asked for.
@@ -19,7 +19,7 @@ enum State {
 }
 
 impl Rings {
-    pub(crate) fn new(wanted: bool) -> Self {
+    fn new(wanted: bool) -> Self {
         Self(Mutex::new(match wanted {
             true => State::Unasked,
             false => State::Unavailable,
@@ -58,9 +58,23 @@ impl Rings {
     }
 }
 
-impl Host {
+/// Reads whole files in batches.
+pub(crate) struct Batches {
+    files: Arc<Files>,
+    rings: Rings,
+}
+
+impl Batches {
+    /// Without `rings`, no batch is read.
+    pub(crate) fn new(files: Arc<Files>, rings: bool) -> Self {
+        Self {
+            files,
+            rings: Rings::new(rings),
+        }
+    }
+
     /// See [`read_whole`](volary_core::FileSystem::read_whole).
-    pub(crate) fn read_together(&self, cancel: &Cancel, files: &mut [Whole<'_>]) -> bool {
+    pub(crate) fn read(&self, cancel: &Cancel, files: &mut [Whole<'_>]) -> bool {
         let Some(mut ring) = self.rings.take() else {
             return false;
         };
@@ -90,7 +104,7 @@ impl Host {
     fn open_group<'a, 'b>(&self, files: &'a mut [Whole<'b>]) -> (Group<'a, 'b>, Vec<Flight>) {
         let (mut opened, mut flights) = (Vec::new(), Vec::new());
         for file in files {
-            if let Ok((FileKind::File, fd)) = self.descriptor(file.attr.node, Mode::Read) {
+            if let Ok((FileKind::File, fd)) = self.files.descriptor(file.attr.node, Mode::Read) {
                 flights.push(Flight {
                     fd,
                     bytes: std::mem::take(&mut file.bytes),

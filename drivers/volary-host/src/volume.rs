@@ -1,382 +1,149 @@
-//! One attachment, and the way from a node to a descriptor of it.
+//! One attachment: its parts.
 
-use crate::ahead::Pays;
-use crate::beneath::{DEPTH_MAX, Missed};
-use crate::error::{from_errno, from_errno_on_node};
+use crate::ahead::Ahead;
+use crate::attachment::Attachment;
+use crate::attrs::Attrs;
+use crate::beneath::Beneath;
+use crate::content::Content;
+use crate::create::Maker;
+use crate::dirs::Dirs;
+use crate::error::from_errno;
+use crate::files::Files;
 use crate::ids::Ids;
-use crate::locks::Locks;
-use crate::nodes::{Nodes, Seen, Way};
+use crate::names::Names;
+use crate::nodes::Nodes;
 use crate::opens::Opens;
-use crate::together::Rings;
-use crate::watch::Watcher;
-use crate::{HostOptions, probe};
-use parking_lot::RwLock;
-use rustix::fd::{AsFd, AsRawFd, OwnedFd};
-use rustix::fs::{CWD, Mode as HostMode, OFlags, ResolveFlags};
-use rustix::io::Errno;
+use crate::options::HostOptions;
+use crate::root::Root;
+use crate::together::Batches;
+use crate::tree::Tree;
+use crate::watch::Watchers;
+use crate::xattrs::Xattrs;
+use crate::{probe, proc};
+use rustix::fs::{CWD, Mode as HostMode, OFlags};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Weak};
-use volary_core::{Attr, Caps, Entry, Error, FileKind, Kind, NodeId, Result};
-
-/// How often a name is resolved again when the tree changed meanwhile.
-pub(crate) const TRIES_MAX: u32 = 16;
-
-/// A descriptor that nothing is read or written through.
-pub(crate) const PATH: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+use std::sync::Arc;
+use volary_core::Result;
 
 /// An attached directory.
 pub(crate) struct Host {
-    pub(crate) caps: Caps,
-    pub(crate) root: NodeId,
-    root_fd: Arc<OwnedFd>,
+    pub(crate) attachment: Arc<Attachment>,
+    pub(crate) root: Root,
     pub(crate) ids: Arc<Ids>,
-    pub(crate) nodes: Nodes,
-    pub(crate) opens: Opens,
-    pub(crate) locks: Locks,
-    pub(crate) rings: Rings,
-    pub(crate) ahead_pays: Pays,
-    pub(crate) watchers: RwLock<Vec<Weak<Watcher>>>,
-    /// The volume is a whole file system: every node of it is beneath the root.
-    whole: bool,
-    pub(crate) missed: Missed,
-    /// What is made is given to the caller.
-    pub(crate) gives_away: bool,
-    pub(crate) set_ids: bool,
-    pub(crate) tells_places: bool,
-    /// Descriptors with this number or a higher one are not for opens.
-    first_reserved: usize,
-    detached: AtomicBool,
+    pub(crate) nodes: Arc<Nodes>,
+    pub(crate) watchers: Arc<Watchers>,
+    pub(crate) tree: Arc<Tree>,
+    pub(crate) attrs: Arc<Attrs>,
+    pub(crate) xattrs: Xattrs,
+    pub(crate) dirs: Dirs,
+    pub(crate) ahead: Ahead,
+    pub(crate) names: Names,
+    pub(crate) content: Content,
+    pub(crate) files: Arc<Files>,
+    pub(crate) batches: Batches,
+    pub(crate) maker: Maker,
 }
 
 impl Host {
+    /// Attaches the directory at `path`.
+    ///
+    /// # Errors
+    /// As [`attach`](crate::attach).
     pub(crate) fn new(path: &Path, options: &HostOptions) -> Result<Self> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root_fd =
             rustix::fs::openat(CWD, path, flags, HostMode::empty()).map_err(from_errno)?;
-        check_proc()?;
+        proc::check()?;
         let ids = Ids::new(&root_fd, options.by_handle)?;
-        let root = ids.of(&root_fd)?.node;
+        let root_node = ids.of(&root_fd)?.node;
         let whole = probe::is_whole(&root_fd, ids.mount());
         let caps = probe::caps(&root_fd, &ids, options.read_only)?;
         let descriptors_max = options.descriptors_max.unwrap_or_else(probe::descriptors);
-        Ok(Self {
-            caps,
+        let root = Root {
+            node: root_node,
+            fd: Arc::new(root_fd),
+        };
+        let ids = Arc::new(ids);
+        let nodes = Arc::new(Nodes::new(options.nodes_max, descriptors_max));
+        let attachment = Arc::new(Attachment::new(caps));
+        Ok(Self::of(attachment, root, ids, nodes, whole, options))
+    }
+
+    /// Puts together the parts of an attachment.
+    fn of(
+        attachment: Arc<Attachment>,
+        root: Root,
+        ids: Arc<Ids>,
+        nodes: Arc<Nodes>,
+        whole: bool,
+        options: &HostOptions,
+    ) -> Self {
+        let opens = Arc::new(Opens::new(probe::descriptors_for_opens()));
+        let watchers = Arc::new(Watchers::new(
+            attachment.clone(),
+            root.clone(),
+            ids.clone(),
+            nodes.clone(),
+        ));
+        let tree = Arc::new(Tree::new(
+            attachment.clone(),
+            root.clone(),
+            ids.clone(),
+            nodes.clone(),
+            Beneath::new(root.clone(), ids.clone(), nodes.clone(), whole),
+            watchers.clone(),
+        ));
+        let attrs = Arc::new(Attrs::new(
+            attachment.clone(),
+            nodes.clone(),
+            tree.clone(),
+            options.set_ids,
+        ));
+        let files = Arc::new(Files::new(
+            attachment.clone(),
+            root.clone(),
+            nodes.clone(),
+            opens.clone(),
+            tree.clone(),
+        ));
+        Self {
+            xattrs: Xattrs::new(attachment.clone(), tree.clone()),
+            dirs: Dirs::new(root.node, ids.clone(), nodes.clone(), opens.clone()),
+            ahead: Ahead::new(ids.clone(), tree.clone()),
+            names: Names::new(
+                attachment.clone(),
+                root.node,
+                ids.clone(),
+                nodes.clone(),
+                tree.clone(),
+            ),
+            content: Content::new(attachment.clone(), opens, options.places),
+            batches: Batches::new(files.clone(), options.rings),
+            maker: Maker::new(
+                attachment.clone(),
+                ids.clone(),
+                tree.clone(),
+                attrs.clone(),
+                files.clone(),
+                probe::may_give_away(),
+            ),
+            attachment,
             root,
-            root_fd: Arc::new(root_fd),
-            nodes: Nodes::new(options.nodes_max, descriptors_max),
-            opens: Opens::default(),
-            locks: Locks::default(),
-            rings: Rings::new(options.rings),
-            ahead_pays: Pays::default(),
-            watchers: RwLock::default(),
-            whole,
-            missed: Missed::default(),
-            gives_away: probe::may_give_away(),
-            set_ids: options.set_ids,
-            tells_places: options.places,
-            first_reserved: probe::descriptors_for_opens(),
-            detached: AtomicBool::new(false),
-            ids: Arc::new(ids),
-        })
-    }
-
-    /// # Errors
-    /// `Stale` once it is detached.
-    pub(crate) fn check_attached(&self) -> Result<()> {
-        if self.detached.load(Ordering::Acquire) {
-            return Err(Kind::Stale.into());
-        }
-        Ok(())
-    }
-
-    /// # Errors
-    /// `Stale`, `ReadOnly`.
-    pub(crate) fn check_writable(&self) -> Result<()> {
-        self.check_attached()?;
-        if self.caps.has(Caps::WRITE) {
-            Ok(())
-        } else {
-            Err(Kind::ReadOnly.into())
-        }
-    }
-
-    pub(crate) fn check_xattrs(&self) -> Result<()> {
-        if self.caps.has(Caps::XATTRS) {
-            Ok(())
-        } else {
-            Err(Kind::Unsupported.into())
+            ids,
+            nodes,
+            watchers,
+            tree,
+            attrs,
+            files,
         }
     }
 
     /// Lets go of everything; false if that was done before.
     pub(crate) fn end(&self) -> bool {
-        if self.detached.swap(true, Ordering::AcqRel) {
-            return false;
+        let ends = self.attachment.end();
+        if ends {
+            self.files.clear();
         }
-        self.locks.clear();
-        self.nodes.clear();
-        self.opens.clear();
-        true
-    }
-
-    /// Returns the descriptor of the root: nothing is read through it.
-    pub(crate) fn root_fd(&self) -> &OwnedFd {
-        &self.root_fd
-    }
-
-    /// Returns a real descriptor of the root directory.
-    pub(crate) fn real_root(&self) -> Result<OwnedFd> {
-        open_dir(&self.root_fd)
-    }
-
-    /// Returns what a node is, and a descriptor of it.
-    ///
-    /// # Errors
-    /// `Stale`.
-    pub(crate) fn node(&self, node: NodeId) -> Result<(FileKind, Arc<OwnedFd>)> {
-        self.check_attached()?;
-        if node == self.root {
-            return Ok((FileKind::Dir, Arc::clone(&self.root_fd)));
-        }
-        let seen = self.nodes.get(node);
-        if let Some(Seen {
-            kind, fd: Some(fd), ..
-        }) = seen
-        {
-            return Ok((kind, fd));
-        }
-        let kind = seen.map(|seen| seen.kind);
-        if self.ids.open_by_handle() {
-            return self.by_id(node, kind);
-        }
-        Ok((kind.ok_or(Kind::Stale)?, self.by_way(node)?))
-    }
-
-    /// Returns a descriptor of a directory.
-    ///
-    /// # Errors
-    /// `Stale`, `NotDir`.
-    pub(crate) fn dir(&self, node: NodeId) -> Result<Arc<OwnedFd>> {
-        match self.node(node)? {
-            (FileKind::Dir, fd) => Ok(fd),
-            _ => Err(Kind::NotDir.into()),
-        }
-    }
-
-    /// Opens a node by its id; of one that was not given out (by this
-    /// attachment, lately), that it is beneath the root is found out first.
-    /// Descriptors of directories are held, as names will be looked up in them;
-    /// others are not, as they would keep the room of what is removed.
-    fn by_id(&self, node: NodeId, kind: Option<FileKind>) -> Result<(FileKind, Arc<OwnedFd>)> {
-        let fd = self.open_id(node, PATH)?;
-        let kind = match kind {
-            Some(kind) => kind,
-            None => {
-                let attr = self.attr_by(node, &fd)?;
-                if !self.whole && !self.is_beneath(&attr, &fd)? {
-                    return Err(Kind::Stale.into());
-                }
-                self.nodes.note(node, attr.kind, 0, None, None);
-                attr.kind
-            }
-        };
-        let fd = Arc::new(fd);
-        if kind == FileKind::Dir {
-            self.hold(node, &fd);
-        }
-        Ok((kind, fd))
-    }
-
-    /// Opens a node by its id; lets go of one that is gone.
-    ///
-    /// # Errors
-    /// `Stale` if there is no such node; the host's.
-    pub(crate) fn open_id(&self, node: NodeId, flags: OFlags) -> Result<OwnedFd> {
-        self.with_descriptors(|| self.ids.open(node, flags))
-            .inspect_err(|e| {
-                if *e == Kind::Stale {
-                    self.nodes.remove(node);
-                }
-            })
-    }
-
-    fn hold(&self, node: NodeId, fd: &Arc<OwnedFd>) {
-        self.watch_dir(fd);
-        self.nodes.hold(node, Arc::clone(fd));
-    }
-
-    /// Finds a node again where it was found last.
-    fn by_way(&self, node: NodeId) -> Result<Arc<OwnedFd>> {
-        let (mut below, mut at) = (Vec::new(), node);
-        let mut fd = loop {
-            if at == self.root {
-                break Arc::clone(&self.root_fd);
-            }
-            let seen = self.nodes.get(at).ok_or(Kind::Stale)?;
-            if let Some(fd) = seen.fd {
-                break fd;
-            }
-            let way = seen.way.ok_or(Kind::Stale)?;
-            let Way { dir, name } = way;
-            below.push((at, name));
-            at = dir;
-            if below.len() > DEPTH_MAX {
-                return Err(Kind::Stale.into());
-            }
-        };
-        while let Some((node, name)) = below.pop() {
-            let next = self
-                .open_in(&fd, &name, PATH, HostMode::empty())
-                .map_err(from_errno_on_node)?;
-            if self.ids.node_at(&next, b"")? != node {
-                return Err(Kind::Stale.into());
-            }
-            fd = Arc::new(next);
-            self.nodes.hold(node, Arc::clone(&fd));
-        }
-        Ok(fd)
-    }
-
-    /// Opens the entry `name` of a directory, whatever may be done to the tree
-    /// meanwhile.
-    ///
-    /// # Errors
-    /// The host's; `XDEV` for a mount point.
-    pub(crate) fn open_in(
-        &self,
-        dir: impl AsFd,
-        name: &[u8],
-        flags: OFlags,
-        mode: HostMode,
-    ) -> rustix::io::Result<OwnedFd> {
-        let beneath = ResolveFlags::BENEATH
-            | ResolveFlags::NO_MAGICLINKS
-            | ResolveFlags::NO_SYMLINKS
-            | ResolveFlags::NO_XDEV;
-        let mut tries = 0;
-        loop {
-            match rustix::fs::openat2(&dir, name, flags, mode, beneath) {
-                Err(Errno::AGAIN) if tries < TRIES_MAX => tries += 1,
-                Err(Errno::MFILE) if tries == 0 => {
-                    tries += 1;
-                    self.nodes.release();
-                }
-                opened => return opened,
-            }
-        }
-    }
-
-    /// Checks that an open may keep this descriptor. The system gives the lowest number that is
-    /// free, so a high one says that as many descriptors are in use.
-    ///
-    /// # Errors
-    /// `TooManyOpen`.
-    pub(crate) fn check_number(&self, fd: &OwnedFd) -> Result<()> {
-        let number = usize::try_from(fd.as_raw_fd()).unwrap_or(usize::MAX);
-        if number < self.first_reserved {
-            Ok(())
-        } else {
-            Err(from_errno(Errno::MFILE))
-        }
-    }
-
-    /// Checks that one more open may be had, before something is made for it.
-    ///
-    /// # Errors
-    /// `TooManyOpen`.
-    pub(crate) fn check_room(&self) -> Result<()> {
-        self.with_descriptors(|| {
-            let next = rustix::io::fcntl_dupfd_cloexec(&self.root_fd, 0).map_err(from_errno)?;
-            self.check_number(&next)
-        })
-    }
-
-    /// Calls once more with fewer descriptors held, if there were too many.
-    pub(crate) fn with_descriptors<T>(&self, call: impl Fn() -> Result<T>) -> Result<T> {
-        match call() {
-            Err(e) if e == Kind::TooManyOpen => {
-                self.nodes.release();
-                call()
-            }
-            done => done,
-        }
-    }
-
-    /// See [`parent`](volary_core::FileSystem::parent).
-    pub(crate) fn above(&self, dir: NodeId) -> Result<Entry> {
-        let fd = self.dir(dir)?;
-        if dir == self.root {
-            return self.given(self.ids.of(&fd)?, None, None);
-        }
-        // A removed directory has none above it.
-        self.attr_by(dir, &fd)?;
-        let up = open_up(&fd)?;
-        let attr = self.ids.of(&up).map_err(|_| Kind::Stale)?;
-        if !self.whole && !self.meets_root(attr.node, &up)? {
-            return Err(Kind::Stale.into());
-        }
-        self.given(attr, None, Some(up))
-    }
-
-    /// Notes that a node is given out, found by `way`, and gives it. Without the
-    /// right to open by handle `fd` is held; with it, the id is enough.
-    pub(crate) fn given(
-        &self,
-        attr: Attr,
-        way: Option<(NodeId, &[u8])>,
-        fd: Option<OwnedFd>,
-    ) -> Result<Entry> {
-        let node = attr.node;
-        if node != self.root {
-            let by_handle = self.ids.open_by_handle();
-            let fd = fd.filter(|_| !by_handle).map(Arc::new);
-            if let Some(fd) = &fd
-                && attr.kind == FileKind::Dir
-            {
-                self.watch_dir(fd);
-            }
-            let way = way.filter(|_| !by_handle);
-            self.nodes.note(node, attr.kind, 1, way, fd);
-        }
-        Ok(Entry { node, attr })
-    }
-
-    /// Returns what the host says of an entry that is not there, or of a directory that
-    /// is not: `Stale` for the latter.
-    pub(crate) fn in_dir(&self, dir: NodeId, fd: impl AsFd, e: Error) -> Error {
-        if e != Kind::NotFound {
-            return e;
-        }
-        match self.attr_by(dir, fd) {
-            Err(gone) if gone == Kind::Stale => gone,
-            Ok(attr) if attr.nlink == 0 => Kind::Stale.into(),
-            _ => e,
-        }
-    }
-}
-
-/// Returns the directory that holds the one that `fd` is open for.
-pub(crate) fn open_up(fd: &OwnedFd) -> Result<OwnedFd> {
-    let flags = PATH | OFlags::DIRECTORY;
-    rustix::fs::openat(fd, "..", flags, HostMode::empty()).map_err(from_errno_on_node)
-}
-
-/// Returns a descriptor by which the directory can be listed.
-pub(crate) fn open_dir(dir: &OwnedFd) -> Result<OwnedFd> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    rustix::fs::openat(dir, ".", flags, HostMode::empty()).map_err(from_errno_on_node)
-}
-
-/// # Errors
-/// `Unsupported` without `/proc`, by which nodes are opened and changed.
-fn check_proc() -> Result<()> {
-    const PROC: i64 = 0x9fa0;
-    match rustix::fs::statfs("/proc/self/fd") {
-        Ok(stat) if stat.f_type == PROC => Ok(()),
-        _ => {
-            let words = "a host directory cannot be attached where /proc is not mounted";
-            Err(Error::note(Kind::Unsupported, words))
-        }
+        ends
     }
 }

@@ -5,18 +5,30 @@
 //! Watched are the root and the directories that a descriptor is held for: those
 //! in which names were looked up or that were listed.
 
+use crate::attachment::Attachment;
 use crate::error::from_errno;
 use crate::ids::Ids;
+use crate::nodes::Nodes;
+use crate::root::Root;
 use crate::sys::{self, Handle};
-use crate::volume::Host;
+use parking_lot::RwLock;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fd::OwnedFd;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::thread::{self, JoinHandle};
 use volary_core::{Caps, Change, ChangeSink, Kind, NodeId, Result, Watch};
 
+/// All watches.
+pub(crate) struct Watchers {
+    attachment: Arc<Attachment>,
+    root: Root,
+    ids: Arc<Ids>,
+    nodes: Arc<Nodes>,
+    all: RwLock<Vec<Weak<Watcher>>>,
+}
+
 /// One watch: a group of the kernel's.
-pub(crate) struct Watcher {
+struct Watcher {
     group: OwnedFd,
     stop: OwnedFd,
 }
@@ -43,13 +55,26 @@ const REST: i64 = 10_000_000;
 /// How much news is read at once, in bytes.
 const ROOM: usize = 64 << 10;
 
-impl Host {
-    /// See [`watch`](volary_core::FileSystem::watch).
-    pub(crate) fn start_watch(&self, sink: Arc<dyn ChangeSink>) -> Result<Watch> {
-        self.check_attached()?;
-        if !self.caps.has(Caps::WATCH) {
-            return Err(Kind::Unsupported.into());
+impl Watchers {
+    pub(crate) fn new(
+        attachment: Arc<Attachment>,
+        root: Root,
+        ids: Arc<Ids>,
+        nodes: Arc<Nodes>,
+    ) -> Self {
+        Self {
+            attachment,
+            root,
+            ids,
+            nodes,
+            all: RwLock::default(),
         }
+    }
+
+    /// See [`watch`](volary_core::FileSystem::watch).
+    pub(crate) fn start(&self, sink: Arc<dyn ChangeSink>) -> Result<Watch> {
+        self.attachment.check_attached()?;
+        self.attachment.check_able(Caps::WATCH)?;
         let watcher = Arc::new(Watcher {
             group: sys::watch_new().map_err(from_errno)?,
             stop: eventfd(0, EventfdFlags::CLOEXEC).map_err(from_errno)?,
@@ -62,9 +87,9 @@ impl Host {
             thread: Some(thread.map_err(|_| Kind::Busy)?),
             watcher,
         };
-        self.watchers.write().push(Arc::downgrade(&reading.watcher));
-        let (_, root) = self.node(self.root)?;
-        self.watch_dir(&root);
+        self.all.write().push(Arc::downgrade(&reading.watcher));
+        self.attachment.check_attached()?;
+        self.watch_dir(&self.root.fd);
         for dir in self.nodes.dirs() {
             self.watch_dir(&dir);
         }
@@ -75,14 +100,14 @@ impl Host {
     /// room to watch is not reported.
     pub(crate) fn watch_dir(&self, dir: &OwnedFd) {
         let mut ended = false;
-        for watcher in &*self.watchers.read() {
+        for watcher in &*self.all.read() {
             match watcher.upgrade() {
                 Some(watcher) => drop(sys::watch_add(&watcher.group, dir)),
                 None => ended = true,
             }
         }
         if ended {
-            self.watchers.write().retain(|w| w.strong_count() > 0);
+            self.all.write().retain(|w| w.strong_count() > 0);
         }
     }
 }

@@ -161,7 +161,7 @@ impl FileSystem for Mem {
         set: &SetAttr,
     ) -> Result<Entry> {
         let mut state = self.to_change()?;
-        state.check_has(Caps::DEVICES)?;
+        state.options.check_has(Caps::DEVICES)?;
         let rdev = match kind {
             FileKind::CharDevice | FileKind::BlockDevice => rdev,
             FileKind::Fifo | FileKind::Socket => 0,
@@ -179,7 +179,7 @@ impl FileSystem for Mem {
         set: &SetAttr,
     ) -> Result<Entry> {
         let mut state = self.to_change()?;
-        state.check_has(Caps::SYMLINKS)?;
+        state.options.check_has(Caps::SYMLINKS)?;
         state.check_free(dir, name)?;
         if target.len() > TARGET_MAX {
             return Err(Kind::NameTooLong.into());
@@ -231,14 +231,14 @@ impl FileSystem for Mem {
 
     fn getxattr(&self, _: &Ctx<'_>, node: NodeId, name: &[u8]) -> Result<Vec<u8>> {
         let state = self.state()?;
-        state.check_has(Caps::XATTRS)?;
+        state.options.check_has(Caps::XATTRS)?;
         let value = state.node(node)?.xattrs.get(name).cloned();
         value.ok_or_else(|| Kind::NoXattr.into())
     }
 
     fn setxattr(&self, cx: &Ctx<'_>, node: NodeId, name: &[u8], value: &[u8]) -> Result<()> {
         let mut state = self.to_change()?;
-        state.check_has(Caps::XATTRS)?;
+        state.options.check_has(Caps::XATTRS)?;
         let old = state.node(node)?.xattrs.get(name);
         let before = old.map_or(0, |old| name.len() + old.len());
         state.use_room(before as u64, (name.len() + value.len()) as u64)?;
@@ -249,13 +249,13 @@ impl FileSystem for Mem {
 
     fn listxattr(&self, _: &Ctx<'_>, node: NodeId) -> Result<Vec<Vec<u8>>> {
         let state = self.state()?;
-        state.check_has(Caps::XATTRS)?;
+        state.options.check_has(Caps::XATTRS)?;
         Ok(state.node(node)?.xattrs.keys().cloned().collect())
     }
 
     fn removexattr(&self, cx: &Ctx<'_>, node: NodeId, name: &[u8]) -> Result<()> {
         let mut state = self.to_change()?;
-        state.check_has(Caps::XATTRS)?;
+        state.options.check_has(Caps::XATTRS)?;
         let removed = state.node_mut(node)?.xattrs.remove(name);
         let value = removed.ok_or(Kind::NoXattr)?;
         state.use_room((name.len() + value.len()) as u64, 0)?;
@@ -316,13 +316,15 @@ impl FileSystem for Mem {
         hole: bool,
     ) -> Result<()> {
         let mut state = self.to_change()?;
-        state.check_has(if hole { Caps::HOLES } else { Caps::PREALLOCATE })?;
+        state
+            .options
+            .check_has(if hole { Caps::HOLES } else { Caps::PREALLOCATE })?;
         let node = state.opened(open)?;
         let end = offset.checked_add(len).ok_or(Kind::TooBig)?;
         if len == 0 {
             return Err(Kind::Invalid.into());
         }
-        state.check_size(end)?;
+        state.options.check_size(end)?;
         if hole {
             state.change_content(node, (0, 0), 0, |content| content.punch(offset, len))?;
             return state.touch_content(node, cx.now);

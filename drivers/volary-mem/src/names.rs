@@ -18,7 +18,7 @@ impl State {
     /// # Errors
     /// `NotDir`, `NotFound`.
     pub(crate) fn lookup(&self, dir: NodeId, name: Name<'_>) -> Result<NodeId> {
-        let found = self.node(dir)?.dir()?.get(&self.key(name));
+        let found = self.node(dir)?.dir()?.get(&self.options.key(name));
         found.ok_or_else(|| Kind::NotFound.into())
     }
 
@@ -28,7 +28,12 @@ impl State {
     /// `NotDir`; `Exists`; `NotFound` in a directory that was removed;
     /// `Invalid`, `NameTooLong`.
     pub(crate) fn check_free(&self, dir: NodeId, name: Name<'_>) -> Result<()> {
-        if self.node(dir)?.dir()?.get(&self.key(name)).is_some() {
+        if self
+            .node(dir)?
+            .dir()?
+            .get(&self.options.key(name))
+            .is_some()
+        {
             return Err(Kind::Exists.into());
         }
         if self.node(dir)?.nlink == 0 {
@@ -38,7 +43,7 @@ impl State {
     }
 
     fn check_name(&self, name: Name<'_>) -> Result<()> {
-        if !self.has(Caps::ANY_NAME) && (self.options.refuses)(name.as_bytes()) {
+        if !self.options.has(Caps::ANY_NAME) && (self.options.refuses)(name.as_bytes()) {
             return Err(Kind::Invalid.into());
         }
         if name.as_bytes().len() > usize::from(self.options.caps.name_max) {
@@ -95,7 +100,7 @@ impl State {
         dir: NodeId,
         name: Name<'_>,
     ) -> Result<Entry> {
-        self.check_has(Caps::HARD_LINKS)?;
+        self.options.check_has(Caps::HARD_LINKS)?;
         if self.node(node)?.kind() == FileKind::Dir {
             return Err(Kind::IsDir.into());
         }
@@ -141,7 +146,7 @@ impl State {
         to: (NodeId, Name<'_>),
         flags: RenameFlags,
     ) -> Result<()> {
-        if flags == RenameFlags::SWAP && !self.has(Caps::SWAP) {
+        if flags == RenameFlags::SWAP && !self.options.has(Caps::SWAP) {
             return Err(Kind::Unsupported.into());
         }
         let old = self.find(from.0, from.1)?;
@@ -214,7 +219,7 @@ impl State {
 
     /// Old and new name are one entry: what may change is the case of letters.
     fn respell(&mut self, cx: &Ctx<'_>, entry: &Found, name: Name<'_>) -> Result<()> {
-        let spelling = self.spelling(name);
+        let spelling = self.options.spelling(name);
         let dir = self.node_mut(entry.dir)?.dir_mut()?;
         if dir.respell(&entry.key, spelling) {
             self.touch_content(entry.dir, cx.now)?;
@@ -225,7 +230,7 @@ impl State {
 
     fn find(&self, dir: NodeId, name: Name<'_>) -> Result<Found> {
         let node = self.lookup(dir, name)?;
-        let key = self.key(name);
+        let key = self.options.key(name);
         Ok(Found { dir, key, node })
     }
 
@@ -279,7 +284,7 @@ impl State {
     }
 
     fn add_name(&mut self, dir: NodeId, name: Name<'_>, node: NodeId, now: Time) -> Result<()> {
-        let (key, spelling) = (self.key(name), self.spelling(name));
+        let (key, spelling) = (self.options.key(name), self.options.spelling(name));
         self.node_mut(dir)?.dir_mut()?.insert(key, spelling, node);
         self.touch_content(dir, now)
     }

@@ -1,6 +1,7 @@
 //! What an in-memory volume can do.
 
-use volary_core::Caps;
+use crate::node::Node;
+use volary_core::{Caps, FileKind, Kind, Name, Result, SetAttr, SetTime, Time};
 
 /// What a volume is to be like. The default has every ability that the driver
 /// knows, and room for 1 GiB.
@@ -98,6 +99,64 @@ impl MemOptions {
 
     pub(crate) fn has(&self, bits: u32) -> bool {
         self.caps.has(bits)
+    }
+
+    /// # Errors
+    /// `Unsupported`.
+    pub(crate) fn check_has(&self, bits: u32) -> Result<()> {
+        if self.has(bits) {
+            Ok(())
+        } else {
+            Err(Kind::Unsupported.into())
+        }
+    }
+
+    /// Returns the mode of a node for which none is set.
+    pub(crate) fn default_mode(&self, kind: FileKind) -> u32 {
+        match kind {
+            FileKind::Dir => self.dir_mode,
+            FileKind::Symlink => 0o777,
+            _ => self.file_mode,
+        }
+    }
+
+    /// Sets times, as finely as the volume keeps them.
+    pub(crate) fn set_times(&self, node: &mut Node, set: &SetAttr, now: Time) {
+        let new = |time: Option<SetTime>, old: Time, step: u64| match time {
+            None => old,
+            Some(SetTime::Now) => now.round_down(step),
+            Some(SetTime::To(time)) => time.round_down(step),
+        };
+        node.atime = new(set.atime, node.atime, self.atime_step);
+        node.mtime = new(set.mtime, node.mtime, self.caps.time_step);
+        node.btime = new(set.btime, node.btime, self.btime_step);
+    }
+
+    /// # Errors
+    /// `TooBig`.
+    pub(crate) fn check_size(&self, size: u64) -> Result<()> {
+        if size > self.caps.size_max {
+            return Err(Kind::TooBig.into());
+        }
+        Ok(())
+    }
+
+    /// Returns what stands for a name when names are compared.
+    pub(crate) fn key(&self, name: Name<'_>) -> Vec<u8> {
+        if self.has(Caps::CASE_SENSITIVE) {
+            name.as_bytes().to_vec()
+        } else {
+            (self.fold)(name.as_bytes())
+        }
+    }
+
+    /// Returns a name as it is kept.
+    pub(crate) fn spelling(&self, name: Name<'_>) -> Vec<u8> {
+        if self.has(Caps::CASE_KEEPING) {
+            name.as_bytes().to_vec()
+        } else {
+            (self.fold)(name.as_bytes())
+        }
     }
 }
 

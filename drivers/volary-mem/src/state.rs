@@ -5,9 +5,7 @@ use crate::dir::Dir;
 use crate::node::{Body, Node};
 use crate::options::MemOptions;
 use std::collections::BTreeMap;
-use volary_core::{
-    Attr, Caps, Ctx, Entry, FileKind, Kind, Name, NodeId, OpenId, Result, SetAttr, SetTime, Time,
-};
+use volary_core::{Attr, Caps, Ctx, Entry, Kind, NodeId, OpenId, Result, SetAttr, Time};
 
 /// What the volume's one lock guards.
 pub(crate) struct State {
@@ -46,20 +44,6 @@ impl State {
         Ok(state)
     }
 
-    pub(crate) fn has(&self, bits: u32) -> bool {
-        self.options.has(bits)
-    }
-
-    /// # Errors
-    /// `Unsupported`.
-    pub(crate) fn check_has(&self, bits: u32) -> Result<()> {
-        if self.has(bits) {
-            Ok(())
-        } else {
-            Err(Kind::Unsupported.into())
-        }
-    }
-
     // ---- Nodes ----
 
     /// # Errors
@@ -75,9 +59,9 @@ impl State {
     }
 
     pub(crate) fn attr(&self, id: NodeId) -> Result<Attr> {
-        let mut attr = self.node(id)?.attr(self.has(Caps::HOLES));
-        if !self.has(Caps::MODES) {
-            attr.mode = self.default_mode(attr.kind);
+        let mut attr = self.node(id)?.attr(self.options.has(Caps::HOLES));
+        if !self.options.has(Caps::MODES) {
+            attr.mode = self.options.default_mode(attr.kind);
             attr.uid = self.options.uid;
             attr.gid = self.options.gid;
         }
@@ -87,14 +71,6 @@ impl State {
     pub(crate) fn entry(&self, node: NodeId) -> Result<Entry> {
         let attr = self.attr(node)?;
         Ok(Entry { node, attr })
-    }
-
-    fn default_mode(&self, kind: FileKind) -> u32 {
-        match kind {
-            FileKind::Dir => self.options.dir_mode,
-            FileKind::Symlink => 0o777,
-            _ => self.options.file_mode,
-        }
     }
 
     /// Returns a new node without a name.
@@ -121,13 +97,13 @@ impl State {
             change: 0,
             xattrs: BTreeMap::new(),
         };
-        node.mode = set.mode.unwrap_or(self.default_mode(node.kind())) & 0o7777;
+        node.mode = set.mode.unwrap_or(self.options.default_mode(node.kind())) & 0o7777;
         if let (Body::File(content), Some(size)) = (&mut node.body, set.size) {
-            self.check_size(size)?;
+            self.options.check_size(size)?;
             content.resize(size);
         }
-        self.set_times(&mut node, set, now);
-        self.use_room(0, node.room(self.has(Caps::HOLES)))?;
+        self.options.set_times(&mut node, set, now);
+        self.use_room(0, node.room(self.options.has(Caps::HOLES)))?;
         self.next_ino += 1;
         self.nodes.insert(id, node);
         Ok(id)
@@ -169,7 +145,7 @@ impl State {
     /// `Unsupported`; for a size, `TooBig`, `IsDir`, `Invalid`, `NoSpace`.
     pub(crate) fn set_attr(&mut self, cx: &Ctx<'_>, id: NodeId, set: &SetAttr) -> Result<()> {
         let now = self.attr(id)?;
-        let keeps_modes = self.has(Caps::MODES)
+        let keeps_modes = self.options.has(Caps::MODES)
             || set.mode.is_none_or(|mode| mode == now.mode)
                 && set.uid.is_none_or(|uid| uid == now.uid)
                 && set.gid.is_none_or(|gid| gid == now.gid);
@@ -184,20 +160,9 @@ impl State {
         node.mode = set.mode.map_or(node.mode, |mode| mode & 0o7777);
         node.uid = set.uid.unwrap_or(node.uid);
         node.gid = set.gid.unwrap_or(node.gid);
-        self.set_times(&mut node, set, cx.now);
+        self.options.set_times(&mut node, set, cx.now);
         self.nodes.insert(id, node);
         self.touch(id, cx.now)
-    }
-
-    fn set_times(&self, node: &mut Node, set: &SetAttr, now: Time) {
-        let new = |time: Option<SetTime>, old: Time, step: u64| match time {
-            None => old,
-            Some(SetTime::Now) => now.round_down(step),
-            Some(SetTime::To(time)) => time.round_down(step),
-        };
-        node.atime = new(set.atime, node.atime, self.options.atime_step);
-        node.mtime = new(set.mtime, node.mtime, self.options.caps.time_step);
-        node.btime = new(set.btime, node.btime, self.options.btime_step);
     }
 
     // ---- Room ----
@@ -224,15 +189,6 @@ impl State {
         self.options.nodes_max.saturating_sub(there)
     }
 
-    /// # Errors
-    /// `TooBig`.
-    pub(crate) fn check_size(&self, size: u64) -> Result<()> {
-        if size > self.options.caps.size_max {
-            return Err(Kind::TooBig.into());
-        }
-        Ok(())
-    }
-
     /// Changes the content of a file, which is to have pages of its own for the
     /// range and a size of at least `size`.
     ///
@@ -245,36 +201,16 @@ impl State {
         size: u64,
         change: impl FnOnce(&mut Content),
     ) -> Result<()> {
-        let holes = self.has(Caps::HOLES);
+        let holes = self.options.has(Caps::HOLES);
         let content = self.node(id)?.file()?;
         let before = content.room(holes);
         let most = content.room_with(offset, len, size, holes);
-        self.check_size(size)?;
+        self.options.check_size(size)?;
         self.use_room(before, most)?;
         let content = self.node_mut(id)?.file_mut()?;
         change(content);
         let after = content.room(holes);
         self.use_room(most, after)
-    }
-
-    // ---- Names ----
-
-    /// Returns what stands for a name when names are compared.
-    pub(crate) fn key(&self, name: Name<'_>) -> Vec<u8> {
-        if self.has(Caps::CASE_SENSITIVE) {
-            name.as_bytes().to_vec()
-        } else {
-            (self.options.fold)(name.as_bytes())
-        }
-    }
-
-    /// Returns a name as it is kept.
-    pub(crate) fn spelling(&self, name: Name<'_>) -> Vec<u8> {
-        if self.has(Caps::CASE_KEEPING) {
-            name.as_bytes().to_vec()
-        } else {
-            (self.options.fold)(name.as_bytes())
-        }
     }
 
     // ---- Opens ----

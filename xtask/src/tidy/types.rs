@@ -13,16 +13,12 @@ const FILES_MAX: usize = 5;
 const TYPES: &[(&str, &str, usize, usize)] = &[
     ("crates/volary-block", "Cache", 66, 7),
     ("crates/volary-session", "Session", 165, 13),
-    ("crates/volary-session", "Uses", 48, 2),
-    ("crates/volary-smb-client", "Client", 41, 2),
     ("crates/volary-testkit", "Case", 50, 1),
     ("drivers/volary-cedar", "Attached", 57, 4),
     ("drivers/volary-cedar", "Core", 183, 14),
     ("drivers/volary-ext4", "Store", 83, 11),
     ("drivers/volary-fat", "Mender", 93, 9),
     ("drivers/volary-ffs", "Edit", 106, 8),
-    ("drivers/volary-host", "Host", 86, 11),
-    ("drivers/volary-mem", "State", 46, 2),
     ("drivers/volary-ntfs", "Store", 57, 14),
     ("drivers/volary-v7", "Edit", 57, 6),
 ];

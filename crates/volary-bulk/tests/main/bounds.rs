@@ -9,7 +9,7 @@ const MIB: u64 = 1 << 20;
 
 /// All files are begun before any is complete.
 fn woven() -> Laid {
-    crowded(SHAPES[1], Turns::new(90, 30, 4096), 900)
+    crowded(SHAPES[1], Turns::new(90, 30, 4096), 4000)
 }
 
 #[test]

@@ -135,7 +135,7 @@ impl Held {
     }
 
     /// Takes away what the operation forbids.
-    pub(crate) fn strip(&mut self, impact: Impact) -> Option<Told> {
+    pub(crate) fn break_for(&mut self, impact: Impact) -> Option<Told> {
         let less = |bits: LeaseBits| {
             let left = bits.without(impact.strips);
             let whole = left.has(LeaseBits::READ);

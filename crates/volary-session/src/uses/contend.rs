@@ -112,14 +112,14 @@ impl Uses {
                 self.change(node, By::Key(None));
             }
             Change::Attr(_) => {}
-            Change::Everything => Notice::tell_all(&self.strip_all()),
+            Change::Everything => Notice::tell_all(&self.break_all()),
         }
     }
 
     /// Breaks the leases of others after a change of the node: nobody keeps what they know of it.
     pub(crate) fn change(&self, node: NodeId, by: By) {
         if self.has_leases() {
-            let (notices, _) = self.strip(node, by, Impact::CHANGED);
+            let (notices, _) = self.break_others(node, by, Impact::CHANGED);
             Notice::tell_all(&notices);
         }
     }
@@ -142,7 +142,7 @@ impl Uses {
     /// Returns whether an operation has something to take away, or to wait for.
     pub(crate) fn is_hit(&self, node: NodeId, by: By, impact: Impact) -> bool {
         self.has_leases()
-            && self.peek(node, |this| {
+            && self.table.peek(node, |this| {
                 this.others(by, impact).any(|held| held.is_hit(impact))
             })
     }
@@ -151,19 +151,22 @@ impl Uses {
     pub(crate) fn would_wait(&self, node: NodeId, by: By, impact: Impact) -> bool {
         let waits =
             |held: &mut Held| held.is_awaited(impact) || held.granted().has_any(impact.awaits);
-        self.has_leases() && self.peek(node, |this| this.others(by, impact).any(waits))
+        self.has_leases()
+            && self
+                .table
+                .peek(node, |this| this.others(by, impact).any(waits))
     }
 
     /// Takes away what an operation forbids: whom to tell, and whether it has
     /// to wait.
-    pub(crate) fn strip(&self, node: NodeId, by: By, impact: Impact) -> (Vec<Notice>, bool) {
+    pub(crate) fn break_others(&self, node: NodeId, by: By, impact: Impact) -> (Vec<Notice>, bool) {
         let mut notices = Vec::new();
         let now = (self.clock)();
-        let awaited = self.peek(node, |this| {
+        let awaited = self.table.peek(node, |this| {
             for held in this.others(by, impact) {
                 // Nobody may have waited for what it was to give up before.
                 held.expire_late(now, self.timeout);
-                if let Some(told) = held.strip(impact) {
+                if let Some(told) = held.break_for(impact) {
                     held.asked_at(now);
                     notices.push(held.notice(told));
                 }
@@ -174,13 +177,13 @@ impl Uses {
     }
 
     /// Takes everything from everybody.
-    pub(crate) fn strip_all(&self) -> Vec<Notice> {
+    pub(crate) fn break_all(&self) -> Vec<Notice> {
         let mut notices = Vec::new();
         let now = (self.clock)();
-        for shard in &self.shards {
+        for shard in self.table.shards() {
             let mut nodes = shard.nodes.lock();
             for held in nodes.values_mut().flat_map(|this| &mut this.leases) {
-                if let Some(told) = held.strip(Impact::CHANGED) {
+                if let Some(told) = held.break_for(Impact::CHANGED) {
                     held.asked_at(now);
                     notices.push(held.notice(told));
                 }
@@ -201,34 +204,19 @@ impl Uses {
         impact: Impact,
         patience: &Patience<'_>,
     ) -> Result<()> {
-        if self.waiting.fetch_add(1, Ordering::SeqCst) >= self.waiting_max {
-            self.waiting.fetch_sub(1, Ordering::SeqCst);
-            return Err(Kind::Busy.into());
-        }
-        let answer = self.wait_listed(node, by, impact, patience);
-        self.waiting.fetch_sub(1, Ordering::SeqCst);
-        answer
-    }
-
-    fn wait_listed(
-        &self,
-        node: NodeId,
-        by: By,
-        impact: Impact,
-        patience: &Patience<'_>,
-    ) -> Result<()> {
-        let Shard { nodes, changed } = self.shard(node);
+        let _waiter = self.waiters.enter()?;
+        let Shard { nodes, changed } = self.table.shard(node);
         let mut nodes = nodes.lock();
         let mut waited = Duration::ZERO;
         loop {
-            let woken = self.wakes.load(Ordering::SeqCst);
+            let woken = self.waiters.wakes();
             let Some(this) = nodes.get_mut(&node) else {
                 return Ok(());
             };
             if !this.is_breaking(by, impact) {
                 return Ok(());
             }
-            if self.shut.load(Ordering::SeqCst) {
+            if self.waiters.is_shut() {
                 return Err(Kind::Stale.into());
             }
             if (patience.is_off)() {
@@ -243,9 +231,9 @@ impl Uses {
                 continue;
             }
             let nap = NAP.min(patience.limit - waited);
-            let still = |nodes: &mut super::Nodes| {
+            let still = |nodes: &mut super::table::Nodes| {
                 let this = nodes.get_mut(&node);
-                self.wakes.load(Ordering::SeqCst) == woken
+                self.waiters.wakes() == woken
                     && this.is_some_and(|this| this.is_breaking(by, impact))
             };
             if changed.wait_while_for(&mut nodes, still, nap).timed_out() {
@@ -260,7 +248,7 @@ impl Uses {
     /// `Stale`; `Invalid` if the open is not of that key, or the key has a
     /// lease on another node.
     pub(crate) fn lease(&self, node: NodeId, mark: Mark, ask: Ask) -> Result<Lease> {
-        let mut nodes = self.shard(node).nodes.lock();
+        let mut nodes = self.table.shard(node).nodes.lock();
         let this = nodes.get_mut(&node).ok_or(Kind::Stale)?;
         let open = this.marked.iter().find(|open| open.mark == mark);
         if open.ok_or(Kind::Invalid)?.key != Some(ask.key) {
@@ -332,37 +320,27 @@ impl Uses {
 
     /// Sends away those who wait, now and later.
     pub(crate) fn shut(&self) {
-        self.shut.store(true, Ordering::SeqCst);
+        self.waiters.shut();
         self.wake();
     }
 
     /// Lets those who wait look whether they still want it.
     pub(crate) fn wake(&self) {
-        self.wakes.fetch_add(1, Ordering::SeqCst);
-        for shard in &self.shards {
+        self.waiters.wake();
+        for shard in self.table.shards() {
             drop(shard.nodes.lock());
             shard.changed.notify_all();
         }
     }
 
-    /// Returns how many wait.
-    pub(crate) fn waiting_count(&self) -> usize {
-        self.waiting.load(Ordering::SeqCst)
-    }
-
     fn with_lease<T>(&self, key: &LeaseKey, act: impl FnOnce(&mut Held) -> T) -> Result<T> {
         let node = self.leased_node(key).ok_or(Kind::Invalid)?;
-        let Shard { nodes, changed } = self.shard(node);
+        let Shard { nodes, changed } = self.table.shard(node);
         let mut nodes = nodes.lock();
         let leases = nodes.get_mut(&node).map(|this| this.leases.iter_mut());
         let found = leases.and_then(|mut leases| leases.find(|held| held.key == *key));
         let answer = act(found.ok_or(Kind::Invalid)?);
         changed.notify_all();
         Ok(answer)
-    }
-
-    fn peek(&self, node: NodeId, look: impl FnOnce(&mut NodeUse) -> bool) -> bool {
-        let mut nodes = self.shard(node).nodes.lock();
-        nodes.get_mut(&node).is_some_and(look)
     }
 }

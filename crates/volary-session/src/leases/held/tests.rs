@@ -66,7 +66,7 @@ fn each_operation_takes_away_what_its_row_says() {
                 expected.is_some(),
                 "{granted:?} {impact:?}"
             );
-            assert_eq!(lease.strip(impact), expected, "{granted:?} {impact:?}");
+            assert_eq!(lease.break_for(impact), expected, "{granted:?} {impact:?}");
             let waits = expected.is_some() && granted.has_any(impact.awaits);
             assert_eq!(lease.is_awaited(impact), waits, "{granted:?} {impact:?}");
             let epoch = 1 + u16::from(expected.is_some());
@@ -87,7 +87,7 @@ fn an_oplock_breaks_to_level_two_or_nothing() {
     ];
     for (granted, impact, expected) in rows {
         assert_eq!(
-            lease(granted, true).strip(impact),
+            lease(granted, true).break_for(impact),
             expected,
             "{granted:?} {impact:?}"
         );
@@ -97,7 +97,7 @@ fn an_oplock_breaks_to_level_two_or_nothing() {
 #[test]
 fn reading_alone_is_gone_at_once() {
     let mut lease = held(R);
-    lease.strip(Impact::WRITE);
+    lease.break_for(Impact::WRITE);
     assert_eq!((lease.granted(), lease.state().breaking), (NONE, false));
     assert_eq!(lease.acknowledge(NONE).unwrap_err(), Kind::Invalid);
 }
@@ -112,7 +112,7 @@ fn what_was_offered_or_less_is_acknowledged() {
         (NONE, true),
     ] {
         let mut lease = held(RHW);
-        lease.strip(Impact::READ);
+        lease.break_for(Impact::READ);
         assert_eq!(lease.granted(), RHW);
         let answer = lease.acknowledge(bits);
         assert_eq!(answer.is_ok(), taken, "{bits:?}");
@@ -126,8 +126,8 @@ fn what_was_offered_or_less_is_acknowledged() {
 #[test]
 fn more_is_taken_away_in_steps() {
     let mut lease = held(RHW);
-    assert_eq!(lease.strip(Impact::READ), told(RHW, RH));
-    assert_eq!(lease.strip(Impact::WRITE), None);
+    assert_eq!(lease.break_for(Impact::READ), told(RHW, RH));
+    assert_eq!(lease.break_for(Impact::WRITE), None);
     assert!(lease.is_awaited(Impact::WRITE));
     assert_eq!(lease.acknowledge(RH), Ok(told(RH, R)));
     assert!(!lease.is_awaited(Impact::WRITE));
@@ -139,8 +139,8 @@ fn more_is_taken_away_in_steps() {
 #[test]
 fn who_gives_up_all_is_told_no_more() {
     let mut lease = held(RHW);
-    lease.strip(Impact::READ);
-    lease.strip(Impact::WRITE);
+    lease.break_for(Impact::READ);
+    lease.break_for(Impact::WRITE);
     assert_eq!(lease.acknowledge(NONE), Ok(None));
     assert!(!lease.state().breaking);
 }
@@ -148,8 +148,8 @@ fn who_gives_up_all_is_told_no_more() {
 #[test]
 fn names_wait_for_a_second_break_of_the_same_lease() {
     let mut lease = held(RHW);
-    lease.strip(Impact::READ);
-    lease.strip(Impact::NAME);
+    lease.break_for(Impact::READ);
+    lease.break_for(Impact::NAME);
     assert_eq!(lease.acknowledge(RH), Ok(told(RH, R)));
     assert!(lease.is_awaited(Impact::NAME));
     assert_eq!(lease.acknowledge(R), Ok(None));
@@ -178,7 +178,7 @@ fn it_grows_if_that_includes_what_is_held() {
 #[test]
 fn while_it_breaks_it_does_not_grow() {
     let mut lease = held(RW);
-    lease.strip(Impact::READ);
+    lease.break_for(Impact::READ);
     lease.ask(RHW, RHW, Arc::new(Nobody { oplock: false }), OpenId(2));
     let state = lease.state();
     assert_eq!((state.granted, state.breaking), (RW, true));
@@ -189,7 +189,7 @@ fn who_is_late_has_nothing() {
     let mut lease = held(RHW);
     assert!(!lease.expire());
     assert_eq!(lease.granted(), RHW);
-    lease.strip(Impact::NAME);
+    lease.break_for(Impact::NAME);
     assert!(lease.expire());
     assert_eq!((lease.granted(), lease.state().breaking), (NONE, false));
     assert_eq!(lease.acknowledge(NONE).unwrap_err(), Kind::Invalid);
