@@ -11,13 +11,19 @@ pub(crate) use reserve::Grower;
 
 use crate::blocks::Reader;
 use crate::cg::Group;
-use crate::ondisk::Stored;
 use crate::policy::{Policy, Wish};
+use crate::summary::{Summary, Sums};
 use crate::tally::{Delta, Tally};
 use crate::volume::{Variant, Volume};
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use volary_block::{Reservations, Stage};
 use volary_core::{Kind, Result};
+
+/// Most stretches of a volume that are kept for files that grow.
+const RESERVATIONS_MAX: usize = 1024;
+
+/// Most of one file: its blocks may come in any order.
+const EACH: usize = 4;
 
 /// Fragments that follow each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,20 +32,14 @@ pub(crate) struct Run {
     pub(crate) count: u64,
 }
 
-/// Directories, free blocks, free inodes, free fragments.
-type Sums = [i64; 4];
-
 /// What is free.
 pub(crate) struct Alloc {
     /// Groups in memory.
     groups: HashMap<u64, Tally>,
     groups_max: usize,
-    /// Each group's sums, and their total.
-    sums: Vec<Sums>,
+    pub(crate) summary: Summary,
     /// At most so many free blocks are in a row in each group (`fs_maxcluster`).
     maxcluster: Vec<u8>,
-    changed: BTreeSet<u64>,
-    pub(crate) total: Sums,
     pub(crate) policy: Policy,
     /// What is kept for files that grow.
     kept: Reservations,
@@ -62,29 +62,15 @@ impl Alloc {
     /// `Io`.
     pub(crate) fn new(reader: &Reader<'_>, memory: u64) -> Result<Self> {
         let volume = reader.volume;
-        let count = usize::try_from(volume.ncg).unwrap_or(0);
-        let mut bytes = vec![0; count * 16];
-        reader
-            .cache
-            .read(volume.csaddr * volume.fsize, &mut bytes)?;
-        let sums: Vec<Sums> = bytes
-            .chunks_exact(16)
-            .map(|sum| <[i32; 4]>::get(volume.order, sum, 0).map(|n| i64::from(n.max(0))))
-            .collect();
-        let mut total = [0; 4];
-        for sum in &sums {
-            add(&mut total, sum);
-        }
+        let summary = Summary::read(reader)?;
         let room = memory / 4 / volume.cgsize.max(1);
         Ok(Self {
             groups: HashMap::new(),
             groups_max: usize::try_from(room).unwrap_or(4).clamp(4, 256),
-            maxcluster: vec![u8::MAX; sums.len()],
-            sums,
-            changed: BTreeSet::new(),
-            total,
+            maxcluster: vec![u8::MAX; usize::try_from(volume.ncg).unwrap_or(0)],
+            summary,
             policy: Policy::new(volume, &volume.found.raw),
-            kept: Reservations::new(reserve::RESERVATIONS_MAX, reserve::EACH),
+            kept: Reservations::new(RESERVATIONS_MAX, EACH),
             rest: 0,
             pending: Vec::new(),
             pending_inodes: Vec::new(),
@@ -97,6 +83,12 @@ impl Alloc {
     /// Returns what it takes in memory for a volume, before anything is changed.
     pub(crate) fn cost(volume: &Volume) -> u64 {
         volume.ncg.saturating_mul(size_of::<Sums>() as u64 + 1)
+    }
+
+    /// Returns the place that the policy wishes for block `lbn` of a file, after the one at
+    /// `before`, if there is one.
+    pub(crate) fn wish(&self, volume: &Volume, ino: u32, lbn: u64, before: Option<u64>) -> Wish {
+        self.policy.block(volume, &self.summary, (ino, lbn), before)
     }
 
     /// Returns whether the piece at this fragment was allocated since the last commit, so that nothing on the disk points to it.
@@ -117,20 +109,15 @@ impl Alloc {
 
     /// Free fragments, those that a commit gives back included.
     pub(crate) fn free_fragments(&self, volume: &Volume) -> u64 {
-        let [_, blocks, _, fragments] = self.total.map(|n| u64::try_from(n).unwrap_or(0));
+        let [_, blocks, _, fragments] = self.summary.total().map(|n| u64::try_from(n).unwrap_or(0));
         let free = blocks.saturating_mul(volume.frag).saturating_add(fragments);
         free.saturating_add(self.pending_fragments).min(volume.size)
     }
 
     /// Free inodes, in the same way.
     pub(crate) fn free_inodes(&self) -> u64 {
-        let free = u64::try_from(self.total[2]).unwrap_or(0);
+        let free = u64::try_from(self.summary.total()[2]).unwrap_or(0);
         free + self.pending_inodes.len() as u64
-    }
-
-    pub(crate) fn sums(&self, group: u64) -> Sums {
-        let at = usize::try_from(group).unwrap_or(usize::MAX);
-        self.sums.get(at).copied().unwrap_or_default()
     }
 
     /// Returns a group, brought into memory.
@@ -168,12 +155,8 @@ impl Alloc {
     }
 
     fn note(&mut self, group: u64, delta: &Delta) {
-        add(&mut self.total, delta);
+        self.summary.add(group, delta);
         let at = usize::try_from(group).unwrap_or(usize::MAX);
-        if let Some(sum) = self.sums.get_mut(at) {
-            add(sum, delta);
-            self.changed.insert(group);
-        }
         if delta[1] > 0
             && let Some(most) = self.maxcluster.get_mut(at)
         {
@@ -226,7 +209,7 @@ impl Alloc {
     ) -> Result<Option<Run>> {
         let volume = reader.volume;
         for number in Self::order(volume, wish.group) {
-            let [_, blocks, _, fragments] = self.sums(number);
+            let [_, blocks, _, fragments] = self.summary.of(number);
             let enough = i64::try_from(room).unwrap_or(i64::MAX);
             if blocks <= 0 && (room == volume.frag || fragments < enough) {
                 continue;
@@ -373,7 +356,7 @@ impl Alloc {
     ) -> Result<u32> {
         let volume = reader.volume;
         for number in Self::order(volume, group) {
-            if self.sums(number)[2] <= 0 {
+            if self.summary.of(number)[2] <= 0 {
                 continue;
             }
             let tally = self.tally(reader, number)?;
@@ -465,21 +448,7 @@ impl Alloc {
             reader.cache.write(at, bytes, Stage::DATA)?;
             tally.is_dirty = false;
         }
-        for number in std::mem::take(&mut self.changed) {
-            let mut bytes = [0; 16];
-            let sums = self.sums(number);
-            sums.map(|n| i32::try_from(n).unwrap_or(0))
-                .put(volume.order, &mut bytes, 0);
-            let at = volume.csaddr * volume.fsize + number * 16;
-            reader.cache.write(at, &bytes, Stage::DATA)?;
-        }
-        Ok(())
-    }
-}
-
-fn add(sums: &mut Sums, delta: &Delta) {
-    for (sum, change) in sums.iter_mut().zip(delta) {
-        *sum = sum.saturating_add(*change).max(0);
+        self.summary.write(reader)
     }
 }
 

@@ -4,22 +4,29 @@ mod opens;
 
 use crate::alloc::Alloc;
 use crate::blocks::Reader;
-use crate::commit::{self, Epoch, Head};
+use crate::cache::cache;
+use crate::commit;
 use crate::edit::{Edit, Step, Stop};
+use crate::epoch::Epoch;
+use crate::files::Files;
 use crate::hash::check_superblock;
+use crate::head::Head;
 use crate::index::Indexes;
 use crate::inode::Inode;
+use crate::lookup::Lookup;
 use crate::node::{Nodes, Open, Opens};
 use crate::ondisk::UFS_ROOTINO;
 use crate::policy::Policy;
-use crate::quota::Quotas;
+use crate::quota::{Charges, Quotas};
+use crate::room::Room;
 use crate::superblock::Found;
+use crate::tree::Tree;
 use crate::tune::Changes;
 use crate::volume::Volume;
 use parking_lot::{Mutex, RwLock};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use volary_block::{Cache, CacheOptions, Stage};
+use volary_block::{Cache, Stage};
 use volary_core::{
     Attach, BlockDevice, Ctx, Error, FileKind, Finding, Kind, NodeId, OpenId, OptionSpec, Result,
     Time,
@@ -52,9 +59,6 @@ pub(crate) const SUPERBLOCK: OptionSpec = OptionSpec {
     help: "goes by the replica of the superblock at this sector of 512 bytes (default: by the \
            first superblock, or by the first replica that is found)",
 };
-
-/// Memory for looking at a volume, in bytes.
-pub(crate) const LOOK_MEMORY: u64 = 16 << 20;
 
 pub(crate) struct Attached {
     pub(crate) volume: Volume,
@@ -241,7 +245,7 @@ impl Attached {
     pub(crate) fn change<R>(
         &self,
         cx: &Ctx<'_>,
-        act: impl FnMut(&mut Edit<'_>) -> Step<R>,
+        act: impl FnMut(&mut Tree<'_>) -> Step<R>,
     ) -> Result<R> {
         self.with_changes(|state| {
             let answer = self.change_state(state, cx, act)?;
@@ -259,7 +263,7 @@ impl Attached {
     pub(crate) fn change_content<R>(
         &self,
         cx: &Ctx<'_>,
-        act: impl FnMut(&mut Edit<'_>) -> Step<R>,
+        act: impl FnMut(&mut Tree<'_>) -> Step<R>,
     ) -> Result<R> {
         self.with_changes(|state| self.change_state(state, cx, act))
     }
@@ -284,7 +288,7 @@ impl Attached {
         &self,
         state: &mut State,
         cx: &Ctx<'_>,
-        mut act: impl FnMut(&mut Edit<'_>) -> Step<R>,
+        mut act: impl FnMut(&mut Tree<'_>) -> Step<R>,
     ) -> Result<R> {
         with_commits(
             state,
@@ -298,22 +302,22 @@ impl Attached {
         &self,
         state: &mut State,
         cx: &Ctx<'_>,
-        act: &mut impl FnMut(&mut Edit<'_>) -> Step<R>,
+        act: &mut impl FnMut(&mut Tree<'_>) -> Step<R>,
     ) -> Step<R> {
         if self.is_due(state) {
             self.commit_state(state, cx.now)?;
         }
-        let mut edit = self.edit(state, by(cx)).ok_or(Kind::ReadOnly)?;
-        let acted = act(&mut edit).and_then(|answer| edit.charge().map(|()| answer));
+        let mut tree = self.tree(state, by(cx)).ok_or(Kind::ReadOnly)?;
+        let acted = act(&mut tree).and_then(|answer| tree.charge().map(|()| answer));
         match acted {
             Ok(answer) => {
-                let done = edit.done();
+                let done = tree.done();
                 state.epoch.is_dirty = true;
                 self.or_fail(state, done)?;
                 Ok(answer)
             }
             Err(stop) => {
-                let back = edit.take_back();
+                let back = tree.take_back();
                 self.or_fail(state, back)?;
                 let gives_room = || state.alloc.as_ref().is_some_and(Alloc::has_pending);
                 Err(stop.or_commit(gives_room))
@@ -321,19 +325,22 @@ impl Attached {
         }
     }
 
-    /// Returns a change, at a time; whether it is root's.
-    fn edit<'a>(&'a self, state: &'a mut State, by: (Time, bool)) -> Option<Edit<'a>> {
-        let nodes = &mut state.nodes;
-        let more = (&mut state.epoch, &mut state.quotas, &state.opens);
-        let alloc = state.alloc.as_mut()?;
-        Some(Edit::new(
-            self.as_reader(),
-            alloc,
-            nodes,
-            more,
-            &self.indexes,
-            by,
-        ))
+    /// Returns the tree, for a change at a time; whether it is root's.
+    fn tree<'a>(&'a self, state: &'a mut State, (now, is_root): (Time, bool)) -> Option<Tree<'a>> {
+        let reader = self.as_reader();
+        let (alloc, opens) = (state.alloc.as_mut()?, &state.opens);
+        let files = Files {
+            edit: Edit::new(reader, &mut state.nodes, now),
+            room: Room::new(reader, alloc, opens, is_root),
+            epoch: &mut state.epoch,
+        };
+        let indexes = &self.indexes;
+        Some(Tree {
+            files,
+            lookup: Lookup { reader, indexes },
+            charges: Charges::new(&mut state.quotas),
+            opens,
+        })
     }
 
     fn is_due(&self, state: &State) -> bool {
@@ -386,13 +393,13 @@ impl Attached {
     /// Moves blocks that are to be written for the first time into clusters.
     fn realloc(&self, state: &mut State, now: Time) -> Result<()> {
         for (ino, lbn) in std::mem::take(&mut state.epoch.scattered) {
-            let Some(mut edit) = self.edit(state, (now, true)) else {
+            let Some(mut tree) = self.tree(state, (now, true)) else {
                 return Ok(());
             };
-            match edit.realloc(ino, lbn) {
-                Ok(()) => edit.done()?,
-                Err(Stop::Commit) => edit.take_back()?,
-                Err(Stop::Error(e)) => return edit.take_back().and(Err(e)),
+            match tree.files.file(ino).clusters().realloc(lbn) {
+                Ok(()) => tree.done()?,
+                Err(Stop::Commit) => tree.take_back()?,
+                Err(Stop::Error(e)) => return tree.take_back().and(Err(e)),
             }
         }
         Ok(())
@@ -451,9 +458,9 @@ impl Attached {
     fn leave(&self, state: &mut State, cx: &Ctx<'_>) -> Result<()> {
         self.writable(state)?;
         for ino in state.nodes.orphans() {
-            if let Some(mut edit) = self.edit(state, by(cx)) {
-                match edit.release(ino).and_then(|()| edit.charge()) {
-                    Ok(()) => edit.done()?,
+            if let Some(mut tree) = self.tree(state, by(cx)) {
+                match tree.release(ino).and_then(|()| tree.charge()) {
+                    Ok(()) => tree.done()?,
                     Err(Stop::Error(e)) => return Err(e),
                     Err(Stop::Commit) => {}
                 }
@@ -514,11 +521,4 @@ pub(crate) fn root(reader: &Reader<'_>) -> Result<Inode> {
         return Err(Error::corrupt("di_mode", inode.at, found, "a directory's"));
     }
     inode.check(reader.volume)
-}
-
-/// Returns a cache for reading: requests of up to 1 MiB where memory allows.
-pub(crate) fn cache(dev: Arc<dyn BlockDevice>, memory: u64) -> Cache {
-    let io_size = (memory / 16).clamp(64 << 10, 1 << 20);
-    let io_size = u32::try_from(io_size).map_or(64 << 10, u32::next_power_of_two);
-    Cache::new(dev, CacheOptions { memory, io_size })
 }

@@ -1,58 +1,43 @@
 //! Changing attributes, and UFS2's extended attributes.
 
 use crate::alloc::Run;
-use crate::edit::{Edit, Step};
+use crate::bmap::Map;
+use crate::edit::Step;
+use crate::file::File;
 use crate::inode::Inode;
-use crate::policy;
 use crate::store::kept;
 use crate::volume::Variant;
 use crate::xattr;
 use volary_block::Stage;
-use volary_core::{FileKind, Kind, NodeId, SetAttr, SetTime, Time};
+use volary_core::{Kind, SetAttr, SetTime, Time};
 
-impl Edit<'_> {
-    /// Changes attributes of a node.
+/// The attributes of an inode, its size among them.
+pub(crate) struct Attrs<'e, 'a> {
+    pub(crate) file: File<'e, 'a>,
+}
+
+impl Attrs<'_, '_> {
+    /// Changes attributes, but for the time of change.
     ///
     /// # Errors
-    /// `Unsupported`; for a size `IsDir`, `Invalid`, `TooBig`; `NoSpace`.
-    pub(crate) fn setattr(&mut self, id: NodeId, set: &SetAttr) -> Step<Inode> {
-        let inode = self.load(id)?;
-        if let Some(size) = set.size {
-            self.quotas.check_not_one(inode.ino)?;
-            match inode.kind() {
-                Some(FileKind::File) => self.resize(inode.ino, size)?,
-                Some(FileKind::Dir) => return Err(Kind::IsDir.into()),
-                _ => return Err(Kind::Invalid.into()),
-            }
-            let now = self.now;
-            self.node(inode.ino)?.mem.times[1] = now;
-        }
-        self.set_attributes(inode.ino, &SetAttr { size: None, ..*set })?;
-        let now = self.now;
-        self.node(inode.ino)?.mem.times[2] = now;
-        Ok(self.inode(inode.ino)?)
-    }
-
-    /// The same for a node that is known, without the time of change.
-    ///
-    /// # Errors
-    /// As [`setattr`](Self::setattr).
-    pub(crate) fn set_attributes(&mut self, ino: u32, set: &SetAttr) -> Step<()> {
-        let (variant, now) = (self.volume.variant, self.now);
+    /// `Unsupported` for what the format has no room for; `TooBig`; `NoSpace`; `Corrupt`; `Io`.
+    pub(crate) fn set(&mut self, set: &SetAttr) -> Step<()> {
+        let map = &self.file.map;
+        let (variant, now) = (map.volume().variant, map.edit.now);
         let too_large = |id: Option<u32>| id.is_some_and(|id| id > u16::MAX.into());
         let narrow = variant == Variant::Bsd43 && (too_large(set.uid) || too_large(set.gid));
         if narrow || set.dos.is_some() {
             return Err(Kind::Unsupported.into());
         }
         if let Some(size) = set.size {
-            self.resize(ino, size)?;
+            self.file.resize(size)?;
         }
         let time = |time: Option<SetTime>, old: Time| match time {
             None => old,
             Some(SetTime::Now) => now,
             Some(SetTime::To(time)) => kept(variant, time),
         };
-        let mem = &mut self.node(ino)?.mem;
+        let mem = self.file.map.mem()?;
         if let Some(mode) = set.mode {
             let mode = u16::try_from(mode & 0o7777).unwrap_or(0);
             mem.mode = mem.mode & !0o7777 | mode;
@@ -66,40 +51,50 @@ impl Edit<'_> {
         }
         Ok(())
     }
+}
 
+/// The extended attributes of an inode.
+pub(crate) struct Xattrs<'e, 'a> {
+    pub(crate) map: Map<'e, 'a>,
+}
+
+impl Xattrs<'_, '_> {
     /// Sets an extended attribute, or takes it away.
     ///
     /// # Errors
     /// `Unsupported` for a namespace that the format has none for; `NoXattr`; `TooBig`;
     /// `NoSpace`.
-    pub(crate) fn set_xattr(&mut self, id: NodeId, name: &[u8], value: Option<&[u8]>) -> Step<()> {
-        let volume = self.volume;
-        let inode = self.load(id)?;
-        let before = xattr::area(&self.reader(), &inode)?;
+    pub(crate) fn set(&mut self, name: &[u8], value: Option<&[u8]>) -> Step<()> {
+        let volume = self.map.volume();
+        let inode = self.map.inode()?;
+        let before = xattr::area(&self.map.edit.reader, &inode)?;
         let after = xattr::changed(volume.order, &inode, &before, (name, value))?;
         if after.len() as u64 > 2 * volume.bsize {
             return Err(Kind::TooBig.into());
         }
-        self.free_attributes(&inode)?;
+        self.free(&inode)?;
         for (at, part) in after
             .chunks(usize::try_from(volume.bsize).unwrap_or(1))
             .enumerate()
         {
             let count = (part.len() as u64).div_ceil(volume.fsize);
-            let wish = policy::block(volume, self.alloc, inode.ino, 0, None);
-            let run = self.take(count, wish)?;
+            let wish = self.map.room.wish(inode.ino, 0, None);
+            let run = self.map.room.take(count, wish)?;
             let mut bytes = part.to_vec();
             bytes.resize(usize::try_from(count * volume.fsize).unwrap_or(0), 0);
             let place = run.first * volume.fsize;
-            self.cache.write(place, &bytes, Stage::DATA)?;
-            let mem = &mut self.node(inode.ino)?.mem;
-            mem.blocks = mem.blocks.saturating_add(count * (volume.fsize / 512));
-            if let Some(slot) = mem.extb.get_mut(at) {
+            self.map
+                .edit
+                .reader
+                .cache
+                .write(place, &bytes, Stage::DATA)?;
+            self.map.count_more(count)?;
+            if let Some(slot) = self.map.mem()?.extb.get_mut(at) {
                 *slot = run.first;
             }
         }
-        let now = self.now;
-        let mem = &mut self.node(inode.ino)?.mem;
+        let now = self.map.edit.now;
+        let mem = self.map.mem()?;
         mem.extsize = u32::try_from(after.len()).unwrap_or(0);
         mem.times[2] = now;
         Ok(())
@@ -109,8 +104,8 @@ impl Edit<'_> {
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
-    pub(crate) fn free_attributes(&mut self, inode: &Inode) -> Step<()> {
-        let volume = self.volume;
+    pub(crate) fn free(&mut self, inode: &Inode) -> Step<()> {
+        let volume = self.map.volume();
         let mut left = u64::from(inode.extsize);
         for &first in &inode.extb {
             let len = left.min(volume.bsize);
@@ -120,18 +115,17 @@ impl Edit<'_> {
             }
             let count = len.div_ceil(volume.fsize);
             let block = self
-                .reader()
+                .map
+                .edit
+                .reader
                 .checked(inode, "di_extb", first, count, true)?;
-            self.free_of(
-                inode.ino,
-                Run {
-                    first: block.first,
-                    count,
-                },
-            )?;
+            self.map.free_of(Run {
+                first: block.first,
+                count,
+            })?;
         }
         if inode.extsize > 0 {
-            let mem = &mut self.node(inode.ino)?.mem;
+            let mem = self.map.mem()?;
             (mem.extsize, mem.extb) = (0, [0; 2]);
         }
         Ok(())

@@ -1,13 +1,15 @@
-//! Block pointers, to be changed: of the inode, and of indirect blocks.
+//! The block map of a file, to be changed: the pointers of the inode, and of indirect blocks.
 
 use crate::alloc::{Grower, Run};
 use crate::edit::{Edit, Step};
+use crate::epoch::POINTERS;
 use crate::inode::Inode;
 use crate::ondisk::{Stored, UFS_NDADDR};
-use crate::policy::{self, Wish};
-use crate::volume::Variant;
+use crate::policy::Wish;
+use crate::room::Room;
+use crate::volume::{Variant, Volume};
 use volary_block::Stage;
-use volary_core::{Error, FileKind, Kind, Result};
+use volary_core::{Error, Kind, Result};
 
 /// Where a pointer stands.
 #[derive(Clone, Copy, Debug)]
@@ -31,10 +33,46 @@ fn level(nindir: u64, lbn: u64) -> Option<(u32, u64)> {
     None
 }
 
-impl Edit<'_> {
+/// The block map of a file.
+pub(crate) struct Map<'e, 'a> {
+    pub(crate) edit: &'e mut Edit<'a>,
+    pub(crate) room: &'e mut Room<'a>,
+    pub(crate) ino: u32,
+}
+
+impl<'a> Map<'_, 'a> {
+    /// Returns the same map, for a part of the work.
+    pub(crate) fn part(&mut self) -> Map<'_, 'a> {
+        Map {
+            edit: self.edit,
+            room: self.room,
+            ino: self.ino,
+        }
+    }
+
+    pub(crate) fn volume(&self) -> &'a Volume {
+        self.edit.reader.volume
+    }
+
+    /// Returns the file's inode as it is now.
+    ///
+    /// # Errors
+    /// `Stale`; `Corrupt`; `Io`.
+    pub(crate) fn inode(&self) -> Result<Inode> {
+        self.edit.inode(self.ino)
+    }
+
+    /// Returns the file's inode, to be changed.
+    ///
+    /// # Errors
+    /// As [`inode`](Self::inode).
+    pub(crate) fn mem(&mut self) -> Result<&mut Inode> {
+        Ok(&mut self.edit.node(self.ino)?.mem)
+    }
+
     /// Returns bytes of a pointer.
     fn width(&self) -> u64 {
-        match self.volume.variant {
+        match self.volume().variant {
             Variant::Ufs2 => 8,
             _ => 4,
         }
@@ -44,23 +82,27 @@ impl Edit<'_> {
         let mut bytes = [0; 8];
         let width = usize::try_from(self.width()).unwrap_or(8);
         let bytes = bytes.get_mut(..width).unwrap_or_default();
-        self.cache.read(at, bytes)?;
+        self.edit.reader.cache.read(at, bytes)?;
         Ok(match width {
-            8 => u64::get(self.volume.order, bytes, 0),
-            _ => u32::get(self.volume.order, bytes, 0).into(),
+            8 => u64::get(self.volume().order, bytes, 0),
+            _ => u32::get(self.volume().order, bytes, 0).into(),
         })
     }
 
     fn write_pointer(&mut self, block: u64, at: u64, pointer: u64) -> Result<()> {
         let mut bytes = [0; 8];
-        let stage = self.pointer_stage(block);
+        let stage = match self.room.is_fresh(block) {
+            true => Stage::DATA,
+            false => POINTERS,
+        };
         if self.width() == 8 {
-            pointer.put(self.volume.order, &mut bytes, 0);
-            return self.put(at, &bytes, stage);
+            pointer.put(self.volume().order, &mut bytes, 0);
+            return self.edit.write(at, &bytes, stage);
         }
         let small = u32::try_from(pointer).unwrap_or(0);
-        small.put(self.volume.order, &mut bytes, 0);
-        self.put(at, bytes.first_chunk::<4>().unwrap_or(&[0; 4]), stage)
+        small.put(self.volume().order, &mut bytes, 0);
+        self.edit
+            .write(at, bytes.first_chunk::<4>().unwrap_or(&[0; 4]), stage)
     }
 
     /// Returns the block that a pointer leads to, checked; `None` for a hole.
@@ -68,40 +110,41 @@ impl Edit<'_> {
         if pointer == 0 {
             return Ok(None);
         }
-        let frag = self.volume.frag;
+        let frag = self.volume().frag;
         let block = self
-            .reader()
+            .edit
+            .reader
             .checked(inode, "di_ib", pointer, frag, false)?;
         Ok(Some(block.first))
     }
 
     /// Returns where the pointer to block `lbn` stands; `None` in a hole, unless indirect blocks are
     /// to be made.
-    fn slot(&mut self, ino: u32, lbn: u64, make: bool) -> Step<Option<Slot>> {
-        let Some((level, index)) = level(self.volume.nindir, lbn) else {
+    fn slot(&mut self, lbn: u64, make: bool) -> Step<Option<Slot>> {
+        let Some((level, index)) = level(self.volume().nindir, lbn) else {
             return match usize::try_from(lbn) {
                 Ok(at) if lbn < UFS_NDADDR => Ok(Some(Slot::Direct(at))),
                 _ => Err(Kind::TooBig.into()),
             };
         };
         let root = level as usize - 1;
-        let inode = self.inode(ino)?;
+        let inode = self.inode()?;
         let pointer = inode.ib.get(root).copied().unwrap_or(0);
         let mut block = match self.indirect(&inode, pointer)? {
             Some(block) => block,
             None if !make => return Ok(None),
             None => {
-                let block = self.new_indirect(ino, lbn)?;
-                if let Some(pointer) = self.node(ino)?.mem.ib.get_mut(root) {
+                let block = self.new_indirect(lbn)?;
+                if let Some(pointer) = self.mem()?.ib.get_mut(root) {
                     *pointer = block;
                 }
                 block
             }
         };
         for below in (0..level).rev() {
-            let span = self.volume.nindir.saturating_pow(below);
-            let index = index / span % self.volume.nindir;
-            let at = block * self.volume.fsize + index * self.width();
+            let span = self.volume().nindir.saturating_pow(below);
+            let index = index / span % self.volume().nindir;
+            let at = block * self.volume().fsize + index * self.width();
             if below == 0 {
                 return Ok(Some(Slot::Indirect { block, at }));
             }
@@ -110,7 +153,7 @@ impl Edit<'_> {
                 Some(next) => next,
                 None if !make => return Ok(None),
                 None => {
-                    let next = self.new_indirect(ino, lbn)?;
+                    let next = self.new_indirect(lbn)?;
                     self.write_pointer(block, at, next)?;
                     next
                 }
@@ -120,23 +163,21 @@ impl Edit<'_> {
     }
 
     /// Returns a new indirect block, all holes, at the start of the section that it leads to.
-    fn new_indirect(&mut self, ino: u32, lbn: u64) -> Step<u64> {
-        let before = self.pointer_before(ino, lbn)?;
-        let wish = policy::block(self.volume, self.alloc, ino, lbn, before);
-        let run = self.take(self.volume.frag, wish)?;
-        let zeros = vec![0; usize::try_from(self.volume.bsize).unwrap_or(0)];
-        let at = run.first * self.volume.fsize;
-        self.cache.write(at, &zeros, Stage::DATA)?;
-        let sectors = run.count * (self.volume.fsize / 512);
-        let mem = &mut self.node(ino)?.mem;
-        mem.blocks = mem.blocks.saturating_add(sectors);
+    fn new_indirect(&mut self, lbn: u64) -> Step<u64> {
+        let before = self.pointer_before(lbn)?;
+        let wish = self.room.wish(self.ino, lbn, before);
+        let run = self.room.take(self.volume().frag, wish)?;
+        let zeros = vec![0; usize::try_from(self.volume().bsize).unwrap_or(0)];
+        let at = run.first * self.volume().fsize;
+        self.edit.reader.cache.write(at, &zeros, Stage::DATA)?;
+        self.count_more(run.count)?;
         Ok(run.first)
     }
 
     /// Returns the block before `lbn`, if it is none of a hole.
-    pub(crate) fn pointer_before(&mut self, ino: u32, lbn: u64) -> Step<Option<u64>> {
+    pub(crate) fn pointer_before(&mut self, lbn: u64) -> Step<Option<u64>> {
         match lbn.checked_sub(1) {
-            Some(before) => Ok(Some(self.pointer(ino, before)?).filter(|&first| first != 0)),
+            Some(before) => Ok(Some(self.pointer(before)?).filter(|&first| first != 0)),
             None => Ok(None),
         }
     }
@@ -145,10 +186,10 @@ impl Edit<'_> {
     ///
     /// # Errors
     /// `TooBig`; `Corrupt`; `Io`.
-    pub(crate) fn pointer(&mut self, ino: u32, lbn: u64) -> Step<u64> {
-        Ok(match self.slot(ino, lbn, false)? {
+    pub(crate) fn pointer(&mut self, lbn: u64) -> Step<u64> {
+        Ok(match self.slot(lbn, false)? {
             None => 0,
-            Some(Slot::Direct(at)) => self.inode(ino)?.db.get(at).copied().unwrap_or(0),
+            Some(Slot::Direct(at)) => self.inode()?.db.get(at).copied().unwrap_or(0),
             Some(Slot::Indirect { at, .. }) => self.read_pointer(at)?,
         })
     }
@@ -157,11 +198,11 @@ impl Edit<'_> {
     ///
     /// # Errors
     /// `TooBig`; `NoSpace`; `Corrupt`; `Io`.
-    pub(crate) fn set_pointer(&mut self, ino: u32, lbn: u64, pointer: u64) -> Step<()> {
-        match self.slot(ino, lbn, pointer != 0)? {
+    pub(crate) fn set_pointer(&mut self, lbn: u64, pointer: u64) -> Step<()> {
+        match self.slot(lbn, pointer != 0)? {
             None => {}
             Some(Slot::Direct(at)) => {
-                if let Some(slot) = self.node(ino)?.mem.db.get_mut(at) {
+                if let Some(slot) = self.mem()?.db.get_mut(at) {
                     *slot = pointer;
                 }
             }
@@ -170,64 +211,65 @@ impl Edit<'_> {
         Ok(())
     }
 
-    /// Returns room for block `lbn`: `count` fragments. Indirect blocks are made first, so that the
-    /// block comes behind them.
+    /// Returns room for block `lbn`: `count` fragments; and where the block before it is. Indirect
+    /// blocks are made first, so that the block comes behind them.
     ///
     /// # Errors
     /// As [`set_pointer`](Self::set_pointer).
-    pub(crate) fn take_block(&mut self, ino: u32, lbn: u64, count: u64) -> Step<Run> {
-        let slot = self.slot(ino, lbn, true)?;
-        let before = self.pointer_before(ino, lbn)?;
-        let mut wish = policy::block(self.volume, self.alloc, ino, lbn, before);
+    pub(crate) fn take_block(&mut self, lbn: u64, count: u64) -> Step<(Run, Option<u64>)> {
+        let volume = self.volume();
+        let slot = self.slot(lbn, true)?;
+        let before = self.pointer_before(lbn)?;
+        let mut wish = self.room.wish(self.ino, lbn, before);
         // Behind its indirect block, where that has just been made for it.
         if let Some(Slot::Indirect { block, at }) = slot
-            && at == block * self.volume.fsize
-            && self.alloc.is_fresh(block)
+            && at == block * volume.fsize
+            && self.room.is_fresh(block)
         {
-            wish = Wish::at(self.volume, ino, block + self.volume.frag);
+            wish = Wish::at(volume, self.ino, block + volume.frag);
         }
-        let grower = self.grower(ino, lbn);
+        let grower = self.grower(lbn);
         if let Some(grower) = &grower {
-            wish = self.alloc.steer(&self.reader(), grower, before, wish)?;
+            wish = self.room.steer(grower, before, wish)?;
         }
-        let run = self.take(count, wish)?;
+        let run = self.room.take(count, wish)?;
         match slot {
             Some(Slot::Indirect { block, at }) => self.write_pointer(block, at, run.first)?,
-            _ => self.set_pointer(ino, lbn, run.first)?,
+            _ => self.set_pointer(lbn, run.first)?,
         }
-        let sectors = count * (self.volume.fsize / 512);
-        let mem = &mut self.node(ino)?.mem;
-        mem.blocks = mem.blocks.saturating_add(sectors);
+        self.count_more(count)?;
         if let Some(grower) = &grower {
-            self.alloc.keep_ahead(&self.reader(), grower, run)?;
+            self.room.keep_ahead(grower, run)?;
         }
-        self.note_place(ino, lbn, before, run.first);
-        Ok(run)
+        Ok((run, before))
     }
 
-    /// Returns a file that is open and grows by block `lbn`, unless that is the first that it gets.
-    pub(crate) fn grower(&self, ino: u32, lbn: u64) -> Option<Grower> {
-        let is_open = self.opens.is_open(ino.into());
-        let node = self.nodes.get(ino).filter(|_| is_open)?;
-        let is_first = node.mem.blocks == 0;
-        let is_file = node.mem.kind() == Some(FileKind::File);
-        (is_file && !is_first).then(|| Grower {
-            ino,
-            lbn,
-            blocks: node.mem.blocks.saturating_mul(512) / self.volume.bsize,
-            now: self.now.secs,
-        })
+    /// Counts fragments that the inode has got (`di_blocks`).
+    ///
+    /// # Errors
+    /// `Corrupt`; `Io`.
+    pub(crate) fn count_more(&mut self, fragments: u64) -> Result<()> {
+        let sectors = fragments * (self.volume().fsize / 512);
+        let mem = self.mem()?;
+        mem.blocks = mem.blocks.saturating_add(sectors);
+        Ok(())
+    }
+
+    /// Returns what grows by block `lbn`, if room is kept for it.
+    pub(crate) fn grower(&self, lbn: u64) -> Option<Grower> {
+        let node = self.edit.nodes().get(self.ino);
+        self.room.grower(node, lbn, self.edit.now)
     }
 
     /// Gives back a piece of an inode.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
-    pub(crate) fn free_of(&mut self, ino: u32, run: Run) -> Result<()> {
-        let sectors = run.count * (self.volume.fsize / 512);
-        let mem = &mut self.node(ino)?.mem;
+    pub(crate) fn free_of(&mut self, run: Run) -> Result<()> {
+        let sectors = run.count * (self.volume().fsize / 512);
+        let mem = self.mem()?;
         mem.blocks = mem.blocks.saturating_sub(sectors);
-        self.free(run);
+        self.room.free(run);
         Ok(())
     }
 
@@ -236,23 +278,23 @@ impl Edit<'_> {
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
-    pub(crate) fn free_from(&mut self, ino: u32, keep: u64) -> Step<()> {
-        let volume = self.volume;
-        let inode = self.inode(ino)?;
+    pub(crate) fn free_from(&mut self, keep: u64) -> Step<()> {
+        let volume = self.volume();
+        let inode = self.inode()?;
         for (&first, lbn) in inode.db.iter().zip(0..) {
             if lbn < keep || first == 0 {
                 continue;
             }
             let count = inode.block_len(volume, lbn).max(volume.fsize) / volume.fsize;
-            let block = self.reader().checked(&inode, "di_db", first, count, true)?;
-            self.free_of(
-                ino,
-                Run {
-                    first: block.first,
-                    count,
-                },
-            )?;
-            self.set_pointer(ino, lbn, 0)?;
+            let block = self
+                .edit
+                .reader
+                .checked(&inode, "di_db", first, count, true)?;
+            self.free_of(Run {
+                first: block.first,
+                count,
+            })?;
+            self.set_pointer(lbn, 0)?;
         }
         let mut left = volume.size / volume.frag + 1;
         let mut first = UFS_NDADDR;
@@ -267,7 +309,7 @@ impl Edit<'_> {
                     keep.saturating_sub(first),
                     &mut left,
                 )?
-                && let Some(slot) = self.node(ino)?.mem.ib.get_mut(at)
+                && let Some(slot) = self.mem()?.ib.get_mut(at)
             {
                 *slot = 0;
             }
@@ -285,7 +327,7 @@ impl Edit<'_> {
         keep: u64,
         left: &mut u64,
     ) -> Step<bool> {
-        let volume = self.volume;
+        let volume = self.volume();
         let each = volume.nindir.saturating_pow(level - 1);
         for index in keep / each..volume.nindir {
             let at = block * volume.fsize + index * self.width();
@@ -301,7 +343,7 @@ impl Edit<'_> {
             let goes = match level {
                 1 => {
                     let (first, count) = (below, volume.frag);
-                    self.free_of(inode.ino, Run { first, count })?;
+                    self.free_of(Run { first, count })?;
                     true
                 }
                 _ => {
@@ -316,7 +358,7 @@ impl Edit<'_> {
         }
         if keep == 0 {
             let (first, count) = (block, volume.frag);
-            self.free_of(inode.ino, Run { first, count })?;
+            self.free_of(Run { first, count })?;
         }
         Ok(keep == 0)
     }

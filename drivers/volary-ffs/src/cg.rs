@@ -2,7 +2,6 @@
 
 use crate::blocks::Reader;
 use crate::ondisk::{CG_MAGIC, CG_MAGIC_AT, CgHeader, Order, Stored, ocg};
-use crate::tally::runs;
 use crate::volume::{Variant, Volume};
 use std::ops::Range;
 use volary_core::{Error, Result};
@@ -248,4 +247,35 @@ fn misplaced(
     }
     let last = len.saturating_sub(blocks.div_ceil(8));
     (map > last).then(|| ("cg_clusteroff", format!("at most {last}")))
+}
+
+/// Returns the runs of bits that are set: where each begins, and how long it is.
+pub(crate) fn runs(bits: u8) -> impl Iterator<Item = (u8, u8)> {
+    let mut rest = u16::from(bits);
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        if rest == 0 {
+            return None;
+        }
+        let gap = rest.trailing_zeros();
+        let len = (rest >> gap).trailing_ones();
+        at += gap;
+        let found = (at as u8, len as u8);
+        at += len;
+        rest >>= gap + len;
+        Some(found)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::runs;
+
+    #[test]
+    fn runs_of_bits() {
+        let all = |bits| runs(bits).collect::<Vec<_>>();
+        assert_eq!(all(0), []);
+        assert_eq!(all(0xff), [(0, 8)]);
+        assert_eq!(all(0b1011_0001), [(0, 1), (4, 2), (7, 1)]);
+    }
 }

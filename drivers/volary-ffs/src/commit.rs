@@ -22,127 +22,18 @@
 
 use crate::alloc::Alloc;
 use crate::blocks::Reader;
+use crate::epoch::{ADDITIONS, Epoch, PARENTS, POINTERS, REMOVALS};
+use crate::head::Head;
 use crate::inode::Inode;
 use crate::node::{Node, Nodes, Opens};
-use crate::ondisk::{FS_METACKHASH, Stored, Superblock, sb};
 use crate::quota::Quotas;
-use crate::tune::Changes;
-use crate::volume::Volume;
-use std::collections::{BTreeSet, HashSet};
 use volary_block::Stage;
 use volary_core::{FileKind, Result, Time};
-use volary_ondisk::Moves;
-
-/// Pointers in indirect blocks that the disk leads to.
-pub(crate) const POINTERS: Stage = Stage(1);
-/// Directories' sectors.
-pub(crate) const ADDITIONS: Stage = Stage(2);
-/// `..` of directories that were moved.
-pub(crate) const PARENTS: Stage = Stage(3);
-/// Sectors that a rename took an entry out of.
-pub(crate) const REMOVALS: Stage = Stage(4);
 
 /// Inodes that may be changed before a commit.
 const DIRTY_MAX: usize = 8192;
 /// Pieces of the volume that may be taken or given back before a commit.
 const PIECES_MAX: usize = 65_536;
-
-/// What a commit must know of the changes since the last.
-#[derive(Default)]
-pub(crate) struct Epoch {
-    /// Sectors of directories that renames changed.
-    pub(crate) moves: Moves,
-    /// Directories that moved into others: their `..` comes to the disk before their old names go.
-    pub(crate) moved: HashSet<u32>,
-    /// Directories that were made.
-    pub(crate) born: HashSet<u32>,
-    /// Files that were cut: what is behind their end becomes zeros.
-    pub(crate) cut: HashSet<u32>,
-    /// Clusters of files, by their first blocks, of which a block was not put behind the one
-    /// before.
-    pub(crate) scattered: BTreeSet<(u32, u64)>,
-    /// Whether anything was changed.
-    pub(crate) is_dirty: bool,
-}
-
-/// The first superblock, as it is written.
-pub(crate) struct Head {
-    pub(crate) at: u64,
-    bytes: Vec<u8>,
-}
-
-impl Head {
-    pub(crate) fn new(volume: &Volume) -> Self {
-        Self {
-            at: volume.found.at,
-            bytes: volume.found.bytes.clone(),
-        }
-    }
-
-    /// Marks the volume as cleanly left or not.
-    pub(crate) fn set_clean(&mut self, volume: &Volume, clean: bool) {
-        i8::from(clean).put(volume.order, &mut self.bytes, sb::CLEAN);
-        0_i8.put(volume.order, &mut self.bytes, sb::FMOD);
-        if volume.is_freebsd {
-            // Nobody believes hashes that are not kept up.
-            let kept = volume.hashes.bits;
-            let flags = volume.found.raw.fs_flags & !FS_METACKHASH;
-            let flags = flags | if kept == 0 { 0 } else { FS_METACKHASH };
-            flags.put(volume.order, &mut self.bytes, sb::FLAGS);
-            kept.put(volume.order, &mut self.bytes, sb::METACKHASH);
-        }
-    }
-
-    /// Returns the bytes to be written, with their check hash.
-    pub(crate) fn sealed(&mut self, volume: &Volume) -> &[u8] {
-        volume
-            .hashes
-            .seal_superblock(volume.order, self.at, &mut self.bytes);
-        &self.bytes
-    }
-
-    /// Returns whether it says that the volume was cleanly left.
-    pub(crate) fn is_clean(&self) -> bool {
-        self.bytes.get(sb::CLEAN).is_some_and(|byte| byte & 1 == 1)
-    }
-
-    /// Brings other parameters in; returns all fields.
-    pub(crate) fn change(&mut self, volume: &Volume, changes: &Changes) -> Superblock {
-        let mut raw = Superblock::read(volume.order, &self.bytes);
-        changes.apply(&mut raw);
-        raw.write(volume.order, &mut self.bytes);
-        raw
-    }
-
-    /// Brings a total in.
-    pub(crate) fn set_total(&mut self, volume: &Volume, total: [i64; 4]) {
-        put_total(volume, &mut self.bytes, total);
-    }
-
-    /// Brings the sums in.
-    pub(crate) fn set_sums(&mut self, volume: &Volume, alloc: &Alloc, now: Time) {
-        self.set_total(volume, alloc.total);
-        if !volume.found.is_ufs2 {
-            let secs = i32::try_from(now.secs).unwrap_or(0);
-            secs.put(volume.order, &mut self.bytes, sb::OLD_TIME);
-        }
-        if volume.found.is_ufs2 || volume.found.has_new_fields() {
-            now.secs.put(volume.order, &mut self.bytes, sb::TIME);
-        }
-    }
-}
-
-/// Brings the total of directories, free blocks, free inodes and free fragments into a
-/// superblock.
-fn put_total(volume: &Volume, bytes: &mut [u8], total: [i64; 4]) {
-    let small = total.map(|n| i32::try_from(n).unwrap_or(i32::MAX));
-    if !volume.found.is_ufs2 {
-        small.put(volume.order, bytes, sb::OLD_CSTOTAL);
-    }
-    if volume.found.is_ufs2 || volume.found.has_new_fields() {
-        total.put(volume.order, bytes, sb::CSTOTAL);
-    }
-}
 
 /// Returns whether so much has been changed that it is time for a commit.
 pub(crate) fn is_due(reader: &Reader<'_>, nodes: &Nodes, alloc: &Alloc, held_max: u64) -> bool {
@@ -192,7 +83,7 @@ pub(crate) fn commit(
         write(reader, &node.mem, 0)?;
     }
     alloc.settle(reader)?;
-    head.set_sums(reader.volume, alloc, now);
+    head.set_sums(reader.volume, alloc.summary.total(), now);
     cache.write(head.at, head.sealed(reader.volume), Stage::DATA)?;
     step(reader, Stage::DATA)?;
     nodes.settle(opens);

@@ -1,7 +1,7 @@
 //! Structures as they are stored.
 
-use crate::attached::{LOOK_MEMORY, cache};
 use crate::blocks::Reader;
+use crate::cache::{LOOK_MEMORY, cache};
 use crate::cg::Group;
 use crate::dir::{DAMAGE_MAX, Dir};
 use crate::inode::Inode;

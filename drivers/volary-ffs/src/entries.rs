@@ -2,14 +2,16 @@
 //! have. Room is made by letting an entry take in the one behind it, and taken from the slack
 //! behind a name.
 
-use crate::dir::{self, Dir, needed, slack};
-use crate::edit::{Edit, Step, Stop};
-use crate::index;
-use crate::inode::Inode;
+use crate::dir::{self, needed, slack};
+use crate::edit::{Step, Stop};
+use crate::epoch::ADDITIONS;
+use crate::file::File;
+use crate::lookup::Lookup;
 use crate::ondisk::{DIRBLKSIZ, DIRECT_HEAD, Stored};
+use crate::volume::Volume;
 use std::ops::Range;
 use volary_block::Stage;
-use volary_core::{Error, FileKind, Kind, Result};
+use volary_core::{Error, FileKind, Result};
 
 /// A chunk of a directory, to be changed as a whole: it is a sector.
 struct Chunk {
@@ -20,53 +22,53 @@ struct Chunk {
     stage: Stage,
 }
 
-impl Edit<'_> {
-    /// Looks for a name: its inode, and where its entry is.
+impl Chunk {
+    /// Returns the first room for an entry of `need` bytes in a chunk: the entry that has it, and where it
+    /// begins and ends.
     ///
     /// # Errors
-    /// `NotDir`; `Corrupt`; `Io`.
-    pub(crate) fn search(&self, dir: &Inode, name: &[u8]) -> Result<Option<(u32, u64)>> {
-        let mut entries = Dir::new(self.reader(), dir)?;
-        match index::find(self.indexes, &mut entries, name, &|| Ok(())) {
-            Err(e) if e == Kind::NotFound => Ok(None),
-            found => found.map(Some),
-        }
+    /// `Corrupt` if there is none: the chunk is not what it was a moment ago.
+    fn room_in(&self, volume: &Volume, need: u64) -> Result<(usize, usize, usize)> {
+        let within = |at: u64| usize::try_from(at).unwrap_or(0);
+        let mut rooms = dir::entries(volume, &self.bytes)
+            .filter_map(|entry| slack(&entry).map(|(start, end)| (entry.at, start, end)));
+        let room = rooms.find(|(_, start, end)| end - start >= need);
+        let (at, start, end) = room.ok_or_else(|| {
+            let expected = format!("room for {need} bytes");
+            Error::corrupt("d_reclen", self.place, "none", expected)
+        })?;
+        Ok((within(at), within(start), within(end)))
     }
 
-    /// Returns the first chunk with room for an entry of `need` bytes.
-    ///
-    /// # Errors
-    /// `NotDir`; `Corrupt`; `Io`.
-    fn room(&self, dir: &Inode, need: u64) -> Result<Option<u64>> {
-        let indexed = self.indexes.lock().room(dir.ino, dir.size, need);
-        if let Some(room) = indexed {
-            return Ok(room);
-        }
-        let mut entries = Dir::new(self.reader(), dir)?;
-        let mut at = 0;
-        while let Some(entry) = entries.entry(at)? {
-            if slack(&entry).is_some_and(|(start, end)| end - start >= need) {
-                return Ok(Some(entry.at - entry.at % DIRBLKSIZ as u64));
-            }
-            at = entry.end;
-        }
-        Ok(None)
+    /// Returns the longest room of a chunk.
+    fn longest(&self, volume: &Volume) -> usize {
+        let rooms = dir::entries(volume, &self.bytes).filter_map(|entry| slack(&entry));
+        let longest = rooms.map(|(start, end)| end - start).max();
+        longest.map_or(0, |len| usize::try_from(len).unwrap_or(0))
     }
 
-    /// Returns whether a directory holds nothing but itself and its parent.
-    ///
-    /// # Errors
-    /// `NotDir`; `Corrupt`; `Io`.
-    pub(crate) fn is_empty(&self, dir: &Inode) -> Result<bool> {
-        let mut entries = Dir::new(self.reader(), dir)?;
-        let mut at = 0;
-        while let Some(entry) = entries.entry(at)? {
-            if entry.is_used() && !entry.is_dots() {
-                return Ok(false);
-            }
-            at = entry.end;
+    /// Makes it come to the disk in a stage, unless the disk does not lead there.
+    fn come_in(&mut self, stage: Option<Stage>) {
+        if self.stage != Stage::DATA {
+            self.stage = stage.unwrap_or(self.stage);
         }
-        Ok(true)
+    }
+}
+
+/// The entries of a directory.
+pub(crate) struct Entries<'e, 'a> {
+    pub(crate) file: File<'e, 'a>,
+    pub(crate) lookup: Lookup<'a>,
+}
+
+impl<'a> Entries<'_, 'a> {
+    fn volume(&self) -> &'a Volume {
+        self.lookup.reader.volume
+    }
+
+    /// Returns the directory's inode number.
+    fn dir(&self) -> u32 {
+        self.file.map.ino
     }
 
     /// Adds an entry, in the first room there is. The directory grows if there is none. Gives
@@ -74,62 +76,33 @@ impl Edit<'_> {
     ///
     /// # Errors
     /// `NoSpace`; `Corrupt`; `Io`.
-    pub(crate) fn add_entry(
-        &mut self,
-        dir: u32,
-        name: &[u8],
-        (ino, kind): (u32, FileKind),
-    ) -> Step<u64> {
+    pub(crate) fn add(&mut self, name: &[u8], (ino, kind): (u32, FileKind)) -> Step<u64> {
         let need = needed(name.len());
-        let start = match self.room(&self.inode(dir)?, need)? {
+        let start = match self.lookup.room(&self.file.map.inode()?, need)? {
             Some(start) => start,
-            None => self.grow_directory(dir)?,
+            None => self.grow_directory()?,
         };
-        let mut chunk = self.chunk(dir, start)?;
-        let (at, start, end) = self.room_in(&chunk, need)?;
+        let mut chunk = self.chunk(start)?;
+        let (at, start, end) = chunk.room_in(self.volume(), need)?;
         if start > at {
-            self.set_length(&mut chunk.bytes, at, start - at);
+            set_length(self.volume(), &mut chunk.bytes, at, start - at);
         }
-        self.set_length(&mut chunk.bytes, start, end - start);
+        set_length(self.volume(), &mut chunk.bytes, start, end - start);
         if let Some(bytes) = chunk.bytes.get_mut(start + DIRECT_HEAD..end) {
             bytes.fill(0);
             if let Some(bytes) = bytes.get_mut(..name.len()) {
                 bytes.copy_from_slice(name);
             }
         }
-        self.set_leads(&mut chunk.bytes, start, (ino, kind));
-        self.set_name_length(&mut chunk.bytes, start, name.len());
+        set_leads(self.volume(), &mut chunk.bytes, start, (ino, kind));
+        set_name_length(self.volume(), &mut chunk.bytes, start, name.len());
         self.put_chunk(&chunk)?;
-        let mut indexes = self.indexes.lock();
-        indexes.add(dir, name, chunk.start + start as u64);
-        indexes.set_room(dir, chunk.start, self.longest(&chunk));
+        let mut indexes = self.lookup.indexes.lock();
+        indexes.add(self.dir(), name, chunk.start + start as u64);
+        indexes.set_room(self.dir(), chunk.start, chunk.longest(self.volume()));
         drop(indexes);
-        self.touch_content(dir)?;
+        self.file.map.edit.touch_content(self.dir())?;
         Ok(chunk.place)
-    }
-
-    /// Returns the first room for an entry of `need` bytes in a chunk: the entry that has it, and where it
-    /// begins and ends.
-    ///
-    /// # Errors
-    /// `Corrupt` if there is none: the chunk is not what it was a moment ago.
-    fn room_in(&self, chunk: &Chunk, need: u64) -> Result<(usize, usize, usize)> {
-        let within = |at: u64| usize::try_from(at).unwrap_or(0);
-        let mut rooms = dir::entries(self.volume, &chunk.bytes)
-            .filter_map(|entry| slack(&entry).map(|(start, end)| (entry.at, start, end)));
-        let room = rooms.find(|(_, start, end)| end - start >= need);
-        let (at, start, end) = room.ok_or_else(|| {
-            let expected = format!("room for {need} bytes");
-            Error::corrupt("d_reclen", chunk.place, "none", expected)
-        })?;
-        Ok((within(at), within(start), within(end)))
-    }
-
-    /// Returns the longest room of a chunk.
-    fn longest(&self, chunk: &Chunk) -> usize {
-        let rooms = dir::entries(self.volume, &chunk.bytes).filter_map(|entry| slack(&entry));
-        let longest = rooms.map(|(start, end)| end - start).max();
-        longest.map_or(0, |len| usize::try_from(len).unwrap_or(0))
     }
 
     /// Makes an entry lead to another inode. Gives the sector.
@@ -138,17 +111,14 @@ impl Edit<'_> {
     /// `Corrupt`; `Io`.
     pub(crate) fn redirect(
         &mut self,
-        dir: u32,
         at: u64,
         leads: (u32, FileKind),
         stage: Option<Stage>,
     ) -> Step<u64> {
-        let mut chunk = self.chunk(dir, at)?;
+        let mut chunk = self.chunk(at)?;
         let within = usize::try_from(at - chunk.start).unwrap_or(0);
-        self.set_leads(&mut chunk.bytes, within, leads);
-        if chunk.stage != Stage::DATA {
-            chunk.stage = stage.unwrap_or(chunk.stage);
-        }
+        set_leads(self.volume(), &mut chunk.bytes, within, leads);
+        chunk.come_in(stage);
         self.put_chunk(&chunk)?;
         Ok(chunk.place)
     }
@@ -157,12 +127,12 @@ impl Edit<'_> {
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
-    pub(crate) fn remove_entry(&mut self, dir: u32, at: u64, stage: Option<Stage>) -> Step<()> {
-        let mut chunk = self.chunk(dir, at)?;
+    pub(crate) fn remove(&mut self, at: u64, stage: Option<Stage>) -> Step<()> {
+        let mut chunk = self.chunk(at)?;
         let place = at - chunk.start;
         let within = usize::try_from(place).unwrap_or(0);
         let (mut before, mut name, mut end) = (None, Vec::new(), within);
-        for entry in dir::entries(self.volume, &chunk.bytes).take_while(|e| e.at <= place) {
+        for entry in dir::entries(self.volume(), &chunk.bytes).take_while(|e| e.at <= place) {
             let here = usize::try_from(entry.at).unwrap_or(0);
             match here == within {
                 true => {
@@ -173,18 +143,16 @@ impl Edit<'_> {
             }
         }
         match before {
-            Some(before) => self.set_length(&mut chunk.bytes, before, end - before),
-            None => 0_u32.put(self.volume.order, &mut chunk.bytes, within),
+            Some(before) => set_length(self.volume(), &mut chunk.bytes, before, end - before),
+            None => 0_u32.put(self.volume().order, &mut chunk.bytes, within),
         }
-        if chunk.stage != Stage::DATA {
-            chunk.stage = stage.unwrap_or(chunk.stage);
-        }
+        chunk.come_in(stage);
         self.put_chunk(&chunk)?;
-        let mut indexes = self.indexes.lock();
-        indexes.remove(dir, &name, at);
-        indexes.set_room(dir, chunk.start, self.longest(&chunk));
+        let mut indexes = self.lookup.indexes.lock();
+        indexes.remove(self.dir(), &name, at);
+        indexes.set_room(self.dir(), chunk.start, chunk.longest(self.volume()));
         drop(indexes);
-        self.touch_content(dir)?;
+        self.file.map.edit.touch_content(self.dir())?;
         Ok(())
     }
 
@@ -192,16 +160,16 @@ impl Edit<'_> {
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
-    pub(crate) fn sector(&mut self, dir: u32, at: u64) -> Step<u64> {
-        Ok(self.chunk(dir, at)?.place)
+    pub(crate) fn sector(&mut self, at: u64) -> Step<u64> {
+        Ok(self.chunk(at)?.place)
     }
 
     /// Returns the sector of an entry, if the disk leads there.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
-    pub(crate) fn shown_sector(&mut self, dir: u32, at: u64) -> Step<Option<u64>> {
-        let chunk = self.chunk(dir, at)?;
+    pub(crate) fn shown_sector(&mut self, at: u64) -> Step<Option<u64>> {
+        let chunk = self.chunk(at)?;
         Ok(Some(chunk.place).filter(|_| chunk.stage != Stage::DATA))
     }
 
@@ -210,9 +178,9 @@ impl Edit<'_> {
     ///
     /// # Errors
     /// [`Stop::Commit`]; `Corrupt`; `Io`.
-    pub(crate) fn source_sector(&mut self, dir: u32, at: u64) -> Step<Option<u64>> {
-        let shown = self.shown_sector(dir, at)?;
-        let node = self.node(dir)?;
+    pub(crate) fn source_sector(&mut self, at: u64) -> Step<Option<u64>> {
+        let shown = self.shown_sector(at)?;
+        let node = self.file.map.edit.node(self.dir())?;
         if shown.is_none() && !node.is_new() && at < node.disk.size {
             return Err(Stop::Commit);
         }
@@ -223,58 +191,56 @@ impl Edit<'_> {
     ///
     /// # Errors
     /// `NoSpace`; `Corrupt`; `Io`.
-    pub(crate) fn make_dots(&mut self, dir: u32, parent: u32) -> Step<()> {
-        let bytes = dir::dots(self.volume, dir, parent);
-        self.write(dir, 0, &bytes)
+    pub(crate) fn make_dots(&mut self, parent: u32) -> Step<()> {
+        let bytes = dir::dots(self.volume(), self.dir(), parent);
+        self.file.write(0, &bytes)
     }
 
     /// Puts chunks, free, into a hole.
     ///
     /// # Errors
     /// `NoSpace`; `Corrupt`; `Io`.
-    pub(crate) fn fill_hole(&mut self, dir: u32, hole: Range<u64>) -> Step<()> {
-        let bytes = self.free_chunk();
+    pub(crate) fn fill_hole(&mut self, hole: Range<u64>) -> Step<()> {
+        let bytes = free_chunk(self.volume());
         for at in hole.step_by(DIRBLKSIZ) {
-            self.write(dir, at, &bytes)?;
+            self.file.write(at, &bytes)?;
         }
         Ok(())
     }
 
-    fn free_chunk(&self) -> [u8; DIRBLKSIZ] {
-        let mut bytes = [0; DIRBLKSIZ];
-        self.set_length(&mut bytes, 0, DIRBLKSIZ);
-        bytes
-    }
-
     /// Another chunk, free, at the end: where it begins.
-    fn grow_directory(&mut self, dir: u32) -> Step<u64> {
-        let at = self.inode(dir)?.size;
+    fn grow_directory(&mut self) -> Step<u64> {
+        let at = self.file.map.inode()?.size;
         if !at.is_multiple_of(DIRBLKSIZ as u64) {
-            let found = format!("{at} (directory {dir})");
+            let found = format!("{at} (directory {})", self.dir());
             let expected = "a multiple of 512";
-            return Err(Error::corrupt("di_size", self.inode(dir)?.at, found, expected).into());
+            return Err(
+                Error::corrupt("di_size", self.file.map.inode()?.at, found, expected).into(),
+            );
         }
-        self.write(dir, at, &self.free_chunk())?;
+        self.file.write(at, &free_chunk(self.volume()))?;
         Ok(at)
     }
 
     /// Returns the chunk that holds byte `at` of a directory.
-    fn chunk(&mut self, dir: u32, at: u64) -> Step<Chunk> {
+    fn chunk(&mut self, at: u64) -> Step<Chunk> {
         let start = at - at % DIRBLKSIZ as u64;
-        let inode = self.inode(dir)?;
-        let first = self.pointer(dir, start / self.volume.bsize)?;
+        let inode = self.file.map.inode()?;
+        let first = self.file.map.pointer(start / self.volume().bsize)?;
         if first == 0 || start >= inode.size {
-            let found = format!("a hole (directory {dir})");
+            let found = format!("a hole (directory {})", self.dir());
             return Err(Error::corrupt("di_db", inode.at, found, "a block").into());
         }
-        let block = self.reader().checked(&inode, "di_db", first, 1, true)?;
-        let place = block.first * self.volume.fsize + start % self.volume.bsize;
+        let block = self
+            .file
+            .map
+            .edit
+            .reader
+            .checked(&inode, "di_db", first, 1, true)?;
+        let place = block.first * self.volume().fsize + start % self.volume().bsize;
         let mut bytes = [0; DIRBLKSIZ];
-        self.cache.read(place, &mut bytes)?;
-        let stage = match self.nodes.get(dir) {
-            Some(node) => self.entry_stage(node, start, first),
-            None => crate::commit::ADDITIONS,
-        };
+        self.file.map.edit.reader.cache.read(place, &mut bytes)?;
+        let stage = self.stage(start, first);
         Ok(Chunk {
             bytes,
             start,
@@ -283,47 +249,50 @@ impl Edit<'_> {
         })
     }
 
+    /// Returns the stage of the sector at `at`, in the piece that begins at `first`: any if the disk
+    /// does not lead there.
+    fn stage(&self, at: u64, first: u64) -> Stage {
+        let map = &self.file.map;
+        let Some(dir) = map.edit.nodes().get(map.ino) else {
+            return ADDITIONS;
+        };
+        match dir.is_new() || at >= dir.disk.size || map.room.is_fresh(first) {
+            true => Stage::DATA,
+            false => ADDITIONS,
+        }
+    }
+
     fn put_chunk(&mut self, chunk: &Chunk) -> Result<()> {
-        self.put(chunk.place, &chunk.bytes, chunk.stage)
+        self.file
+            .map
+            .edit
+            .write(chunk.place, &chunk.bytes, chunk.stage)
     }
+}
 
-    /// Notes that the content of a node has changed.
-    ///
-    /// # Errors
-    /// `Corrupt`; `Io`.
-    pub(crate) fn touch_content(&mut self, ino: u32) -> Result<()> {
-        let now = self.now;
-        let [_, mtime, ctime] = &mut self.node(ino)?.mem.times;
-        (*mtime, *ctime) = (now, now);
-        Ok(())
+/// Returns a chunk with no entry.
+fn free_chunk(volume: &Volume) -> [u8; DIRBLKSIZ] {
+    let mut bytes = [0; DIRBLKSIZ];
+    set_length(volume, &mut bytes, 0, DIRBLKSIZ);
+    bytes
+}
+
+fn set_length(volume: &Volume, bytes: &mut [u8], at: usize, len: usize) {
+    let len = u16::try_from(len).unwrap_or(0);
+    len.put(volume.order, bytes, at + 4);
+}
+
+fn set_leads(volume: &Volume, bytes: &mut [u8], at: usize, (ino, kind): (u32, FileKind)) {
+    ino.put(volume.order, bytes, at);
+    if volume.has_types {
+        dir::d_type(kind).put(volume.order, bytes, at + 6);
     }
+}
 
-    fn set_length(&self, bytes: &mut [u8], at: usize, len: usize) {
-        let len = u16::try_from(len).unwrap_or(0);
-        len.put(self.volume.order, bytes, at + 4);
-    }
-
-    fn set_leads(&self, bytes: &mut [u8], at: usize, (ino, kind): (u32, FileKind)) {
-        ino.put(self.volume.order, bytes, at);
-        if self.volume.has_types {
-            dir::d_type(kind).put(self.volume.order, bytes, at + 6);
-        }
-    }
-
-    fn set_name_length(&self, bytes: &mut [u8], at: usize, len: usize) {
-        let len = u8::try_from(len).unwrap_or(u8::MAX);
-        match self.volume.has_types {
-            true => len.put(self.volume.order, bytes, at + 7),
-            false => u16::from(len).put(self.volume.order, bytes, at + 6),
-        }
-    }
-
-    /// Returns the kind that an entry has to tell.
-    ///
-    /// # Errors
-    /// `NotFound` if there is no such inode any more.
-    pub(crate) fn kind_of(&self, ino: u32) -> Result<FileKind> {
-        let inode = self.inode(ino)?;
-        inode.kind().ok_or_else(|| Kind::NotFound.into())
+fn set_name_length(volume: &Volume, bytes: &mut [u8], at: usize, len: usize) {
+    let len = u8::try_from(len).unwrap_or(u8::MAX);
+    match volume.has_types {
+        true => len.put(volume.order, bytes, at + 7),
+        false => u16::from(len).put(volume.order, bytes, at + 6),
     }
 }

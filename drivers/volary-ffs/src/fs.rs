@@ -7,9 +7,10 @@ use crate::dir::Dir;
 use crate::index;
 use crate::inode::Inode;
 use crate::listing::{Took, list};
-use crate::names::New;
 use crate::node::Open;
 use crate::ondisk::UFS_MAXNAMLEN;
+use crate::rename::rename;
+use crate::tree::New;
 use crate::tune::Changes;
 use crate::volume::Variant;
 use crate::xattr;
@@ -98,7 +99,7 @@ impl FfsFs {
         new: &New<'_>,
         set: &SetAttr,
     ) -> Result<Entry> {
-        self.made(self.0.change(cx, |edit| edit.make(dir, name, new, set)))
+        self.made(self.0.change(cx, |tree| tree.make(dir, name, new, set)))
     }
 
     /// Returns a file's inode by an open of it, for a change.
@@ -269,19 +270,21 @@ impl FileSystem for FfsFs {
         how: Create,
         set: &SetAttr,
     ) -> Result<(Entry, OpenId)> {
-        let (inode, open) = self.0.change_and_open(cx, |edit| {
-            let found = edit.search(&edit.load(dir)?, name.as_bytes())?;
+        let (inode, open) = self.0.change_and_open(cx, |tree| {
+            let found = tree
+                .lookup
+                .search(&tree.files.edit.load(dir)?, name.as_bytes())?;
             let Some((ino, _)) = found.filter(|_| how != Create::New) else {
-                return edit.make(dir, name, &New::File, set);
+                return tree.make(dir, name, &New::File, set);
             };
-            let inode = edit.inode(ino)?;
+            let inode = tree.files.edit.inode(ino)?;
             match inode.kind() {
                 Some(FileKind::File) => {}
                 Some(FileKind::Dir) => return Err(Kind::IsDir.into()),
                 _ => return Err(Kind::Invalid.into()),
             }
             match how {
-                Create::Truncate => edit.setattr(inode.id()?, &SetAttr::size(0)),
+                Create::Truncate => tree.setattr(inode.id()?, &SetAttr::size(0)),
                 _ => Ok(inode),
             }
         })?;
@@ -316,28 +319,28 @@ impl FileSystem for FfsFs {
         set: &SetAttr,
     ) -> Result<Entry> {
         let new = New::Symlink(target);
-        self.made(self.0.change(cx, |edit| {
-            let inode = edit.load(dir)?;
-            if edit.search(&inode, name.as_bytes())?.is_some() {
+        self.made(self.0.change(cx, |tree| {
+            let inode = tree.files.edit.load(dir)?;
+            if tree.lookup.search(&inode, name.as_bytes())?.is_some() {
                 return Err(Kind::Exists.into());
             }
             if target.len() > SYMLINK_MAX {
                 return Err(Kind::NameTooLong.into());
             }
-            edit.make(dir, name, &new, set)
+            tree.make(dir, name, &new, set)
         }))
     }
 
     fn link(&self, cx: &Ctx<'_>, node: NodeId, dir: NodeId, name: Name<'_>) -> Result<Entry> {
-        self.made(self.0.change(cx, |edit| edit.link(node, dir, name)))
+        self.made(self.0.change(cx, |tree| tree.link(node, dir, name)))
     }
 
     fn unlink(&self, cx: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<()> {
-        self.0.change(cx, |edit| edit.unlink(dir, name))
+        self.0.change(cx, |tree| tree.unlink(dir, name))
     }
 
     fn rmdir(&self, cx: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<()> {
-        self.0.change(cx, |edit| edit.rmdir(dir, name))
+        self.0.change(cx, |tree| tree.rmdir(dir, name))
     }
 
     fn rename(
@@ -350,7 +353,7 @@ impl FileSystem for FfsFs {
         flags: RenameFlags,
     ) -> Result<()> {
         self.0
-            .change(cx, |edit| edit.rename((from, name), (to, new_name), flags))
+            .change(cx, |tree| rename(tree, (from, name), (to, new_name), flags))
     }
 
     fn getattr(&self, _: &Ctx<'_>, node: NodeId) -> Result<Attr> {
@@ -361,7 +364,7 @@ impl FileSystem for FfsFs {
     }
 
     fn setattr(&self, cx: &Ctx<'_>, node: NodeId, set: &SetAttr) -> Result<Attr> {
-        let inode = self.0.change(cx, |edit| edit.setattr(node, set));
+        let inode = self.0.change(cx, |tree| tree.setattr(node, set));
         Ok(self.made(inode)?.attr)
     }
 
@@ -387,7 +390,7 @@ impl FileSystem for FfsFs {
         let value = xattr::stored_value(self.0.volume.order, name, value)?;
         let name = xattr::stored_name(name);
         self.0
-            .change(cx, |edit| edit.set_xattr(node, name, Some(&value)))
+            .change(cx, |tree| tree.set_xattr(node, name, Some(&value)))
     }
 
     fn listxattr(&self, _: &Ctx<'_>, node: NodeId) -> Result<Vec<Vec<u8>>> {
@@ -398,7 +401,7 @@ impl FileSystem for FfsFs {
     fn removexattr(&self, cx: &Ctx<'_>, node: NodeId, name: &[u8]) -> Result<()> {
         self.check_xattrs()?;
         let name = xattr::stored_name(name);
-        self.0.change(cx, |edit| edit.set_xattr(node, name, None))
+        self.0.change(cx, |tree| tree.set_xattr(node, name, None))
     }
 
     fn open(&self, cx: &Ctx<'_>, node: NodeId, mode: Mode) -> Result<OpenId> {
@@ -417,14 +420,14 @@ impl FileSystem for FfsFs {
 
     fn write(&self, cx: &Ctx<'_>, open: OpenId, offset: Option<u64>, data: &[u8]) -> Result<u64> {
         let open = self.to_change(open)?;
-        self.0.change_content(cx, |edit| {
-            edit.is_root &= open.is_roots;
-            let inode = edit.load(open.id)?;
-            edit.quotas.check_not_one(inode.ino)?;
+        self.0.change_content(cx, |tree| {
+            tree.files.room.is_root &= open.is_roots;
+            let inode = tree.files.edit.load(open.id)?;
+            tree.charges.quotas().check_not_one(inode.ino)?;
             let offset = offset.unwrap_or(inode.size);
-            edit.write(inode.ino, offset, data)?;
+            tree.files.file(inode.ino).write(offset, data)?;
             if !data.is_empty() {
-                edit.touch_content(inode.ino)?;
+                tree.files.edit.touch_content(inode.ino)?;
             }
             Ok(offset.saturating_add(data.len() as u64))
         })
@@ -454,11 +457,11 @@ impl FileSystem for FfsFs {
         if end > self.0.volume.size_max() {
             return Err(Kind::TooBig.into());
         }
-        self.0.change_content(cx, |edit| {
-            let inode = edit.load(id)?;
-            edit.quotas.check_not_one(inode.ino)?;
-            edit.punch(inode.ino, offset, len)?;
-            Ok(edit.touch_content(inode.ino)?)
+        self.0.change_content(cx, |tree| {
+            let inode = tree.files.edit.load(id)?;
+            tree.charges.quotas().check_not_one(inode.ino)?;
+            tree.files.file(inode.ino).punch(offset, len)?;
+            Ok(tree.files.edit.touch_content(inode.ino)?)
         })
     }
 

@@ -9,7 +9,7 @@ mod plan;
 mod request;
 mod write;
 
-pub(crate) use request::{OPTIONS, label, small};
+pub(crate) use request::OPTIONS;
 
 use crate::attached::Attached;
 use crate::info;
@@ -52,8 +52,4 @@ fn turn_quotas_on(dev: Arc<dyn BlockDevice>, now: Time) -> Result<()> {
         attached.set_quota(&cx, of, &SetQuota::On)?;
     }
     attached.detach(&cx)
-}
-
-fn invalid(words: impl Into<String>) -> Error {
-    Error::note(Kind::Invalid, words)
 }

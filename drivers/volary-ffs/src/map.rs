@@ -1,7 +1,7 @@
 //! What lies where.
 
-use crate::attached::{LOOK_MEMORY, cache};
 use crate::blocks::{Block, Reader};
+use crate::cache::{LOOK_MEMORY, cache};
 use crate::cg::Group;
 use crate::inode::Inode;
 use crate::scan::{Visitor, scan};
@@ -50,7 +50,7 @@ impl Drawing<'_> {
     fn system(&mut self) {
         let volume = self.volume().clone();
         for group in 0..volume.ncg {
-            let (first, end) = reserved(&volume, group);
+            let (first, end) = volume.reserved(group);
             self.add(first, end - first, Use::System);
         }
         let summaries = volume.cssize.div_ceil(volume.fsize);
@@ -104,15 +104,6 @@ impl Drawing<'_> {
         })?;
         Ok(breaks)
     }
-}
-
-/// Returns the fragments of a group that hold no data: from its superblock, in the first group from
-/// the begin of the volume, to its first data block.
-pub(crate) fn reserved(volume: &Volume, group: u64) -> (u64, u64) {
-    let start = volume.start(group);
-    let first = if group == 0 { 0 } else { start + volume.sblkno };
-    let end = volume.end(group);
-    (first.min(end), (start + volume.dblkno).min(end))
 }
 
 impl Visitor for Drawing<'_> {

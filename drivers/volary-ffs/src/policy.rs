@@ -1,8 +1,8 @@
 //! Where things go: the global layout policies of section 3.3 of the paper. They only wish;
 //! the allocators find what is free.
 
-use crate::alloc::Alloc;
 use crate::ondisk::{Superblock, UFS_NDADDR};
+use crate::summary::Summary;
 use crate::volume::{Variant, Volume};
 use std::ops::Range;
 
@@ -101,73 +101,63 @@ impl Policy {
         };
         map.min(lbn - self.within_section(volume, lbn) + self.maxbpg)
     }
-}
 
-/// Returns the group for a new directory: of those with at least the average of free inodes, the one
-/// with the fewest directories.
-pub(crate) fn directory(volume: &Volume, alloc: &Alloc) -> u64 {
-    let groups = i64::try_from(volume.ncg).unwrap_or(1).max(1);
-    let average = alloc.total[2] / groups;
-    let fit = (0..volume.ncg).filter(|&group| alloc.sums(group)[2] >= average);
-    fit.min_by_key(|&group| alloc.sums(group)[0]).unwrap_or(0)
-}
-
-/// Returns the place for block `lbn` of a file, after the one at `before`, if there is one: beside
-/// the inode; after 48 KB (twelve blocks), and at each megabyte (an indirect block's worth,
-/// or `fs_maxbpg` blocks), in another group with at least the average of free blocks; else
-/// behind the block before, with `rotdelay` between where `fs_maxcontig` blocks are in a row.
-pub(crate) fn block(
-    volume: &Volume,
-    alloc: &Alloc,
-    ino: u32,
-    lbn: u64,
-    before: Option<u64>,
-) -> Wish {
-    let own = u64::from(ino) / volume.ipg;
-    let policy = &alloc.policy;
-    let within = policy.within_section(volume, lbn);
-    let Some(before) = before.filter(|_| within > 0) else {
-        if lbn < UFS_NDADDR {
-            return Wish::in_group(volume, ino, own);
-        }
-        let start = match before {
-            Some(before) => volume.group_of(before) + 1,
-            None => own + lbn / policy.maxbpg,
+    /// Returns the place for block `lbn` of a file, after the one at `before`, if there is one: beside
+    /// the inode; after 48 KB (twelve blocks), and at each megabyte (an indirect block's worth,
+    /// or `fs_maxbpg` blocks), in another group with at least the average of free blocks; else
+    /// behind the block before, with `rotdelay` between where `fs_maxcontig` blocks are in a row.
+    pub(crate) fn block(
+        &self,
+        volume: &Volume,
+        summary: &Summary,
+        (ino, lbn): (u32, u64),
+        before: Option<u64>,
+    ) -> Wish {
+        let own = u64::from(ino) / volume.ipg;
+        let within = self.within_section(volume, lbn);
+        let Some(before) = before.filter(|_| within > 0) else {
+            if lbn < UFS_NDADDR {
+                return Wish::in_group(volume, ino, own);
+            }
+            let start = match before {
+                Some(before) => volume.group_of(before) + 1,
+                None => own + lbn / self.maxbpg,
+            };
+            return Wish::in_group(volume, ino, summary.roomy_group(volume, start));
         };
-        return Wish::in_group(volume, ino, section(volume, alloc, start));
-    };
-    let next = before + volume.frag;
-    let ends_row = within.is_multiple_of(policy.maxcontig);
-    let next = if ends_row { next + policy.skip } else { next };
-    Wish::at(volume, ino, next)
-}
-
-/// Returns the blocks of a file, `lbn` among them, that are to be one cluster (`ffs_reallocblks` of
-/// 4.4BSD): `fs_maxcontig` of a section, as long as clusters are counted. `None` where none
-/// are: on 4.3BSD's format, and where no two blocks are to be in a row.
-pub(crate) fn cluster(volume: &Volume, policy: &Policy, lbn: u64) -> Option<Range<u64>> {
-    let most = policy.cluster_max(volume);
-    if most < 2 {
-        return None;
+        let next = before + volume.frag;
+        let ends_row = within.is_multiple_of(self.maxcontig);
+        let next = if ends_row { next + self.skip } else { next };
+        Wish::at(volume, ino, next)
     }
-    let start = lbn - policy.within_section(volume, lbn) % most;
-    let end = (start + most).min(policy.section_end(volume, lbn));
-    Some(start..end)
-}
 
-/// Returns the place for a cluster that begins with block `lbn` of a file, which is at `first` now,
-/// after the block at `before`: behind that one, but for the start of a section, for which
-/// the group has been chosen.
-pub(crate) fn of_cluster(
-    volume: &Volume,
-    policy: &Policy,
-    (ino, lbn): (u32, u64),
-    before: Option<u64>,
-    first: u64,
-) -> Wish {
-    match before.filter(|_| policy.within_section(volume, lbn) > 0) {
-        Some(before) => Wish::at(volume, ino, before + volume.frag),
-        None => Wish::at(volume, ino, first),
+    /// Returns the blocks of a file, `lbn` among them, that are to be one cluster (`ffs_reallocblks` of
+    /// 4.4BSD): `fs_maxcontig` of a section, as long as clusters are counted. `None` where none
+    /// are: on 4.3BSD's format, and where no two blocks are to be in a row.
+    pub(crate) fn cluster(&self, volume: &Volume, lbn: u64) -> Option<Range<u64>> {
+        let most = self.cluster_max(volume);
+        if most < 2 {
+            return None;
+        }
+        let start = lbn - self.within_section(volume, lbn) % most;
+        let end = (start + most).min(self.section_end(volume, lbn));
+        Some(start..end)
+    }
+
+    /// Returns the place for a cluster that begins with block `lbn` of a file, which is at `first` now,
+    /// after the block at `before`: behind that one, but for the start of a section, for which
+    /// the group has been chosen.
+    pub(crate) fn of_cluster(
+        &self,
+        volume: &Volume,
+        (ino, lbn): (u32, u64),
+        before: Option<u64>,
+        first: u64,
+    ) -> Wish {
+        match before.filter(|_| self.within_section(volume, lbn) > 0) {
+            Some(before) => Wish::at(volume, ino, before + volume.frag),
+            None => Wish::at(volume, ino, first),
+        }
     }
 }
 
@@ -181,13 +171,4 @@ fn skip(volume: &Volume, raw: &Superblock) -> u64 {
     let sectors = turns.saturating_mul(field(raw.fs_old_nsect));
     let fragments = sectors.checked_div(field(raw.fs_old_nspf) * 1000);
     fragments.unwrap_or(0).next_multiple_of(volume.frag)
-}
-
-/// Returns a group for another section of a file: the next with at least the average of free blocks.
-fn section(volume: &Volume, alloc: &Alloc, start: u64) -> u64 {
-    let groups = i64::try_from(volume.ncg).unwrap_or(1).max(1);
-    let average = alloc.total[1] / groups;
-    let mut all = (0..volume.ncg).map(|i| (start + i) % volume.ncg);
-    all.find(|&group| alloc.sums(group)[1] >= average)
-        .unwrap_or(start % volume.ncg)
 }

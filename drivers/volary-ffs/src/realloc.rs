@@ -10,12 +10,13 @@
 //! when a write fills the last block of a cluster, or brings all of its new blocks at once, so that
 //! nothing is copied; and for the rest with the commit.
 
-use crate::alloc::Run;
-use crate::commit::ADDITIONS;
-use crate::edit::{Edit, Step};
+use crate::bmap::Map;
+use crate::edit::Step;
+use crate::epoch::ADDITIONS;
 use crate::mistakes::{Mistake, made};
 use crate::ondisk::UFS_NDADDR;
-use crate::policy;
+use crate::volume::Volume;
+use std::collections::BTreeSet;
 use std::ops::Range;
 use volary_core::{FileKind, Result};
 
@@ -35,17 +36,33 @@ impl Row {
     }
 }
 
-impl Edit<'_> {
+/// The clusters of a file.
+pub(crate) struct Clusters<'e, 'a> {
+    pub(crate) map: Map<'e, 'a>,
+    /// Those that are to be looked at again, of all files: see [`Epoch`](crate::epoch::Epoch).
+    pub(crate) scattered: &'e mut BTreeSet<(u32, u64)>,
+}
+
+impl<'a> Clusters<'_, 'a> {
+    fn volume(&self) -> &'a Volume {
+        self.map.volume()
+    }
+
+    /// Returns the blocks that are to be one cluster, `lbn` among them.
+    fn cluster(&self, lbn: u64) -> Option<Range<u64>> {
+        self.map.room.policy().cluster(self.volume(), lbn)
+    }
+
     /// Notes where block `lbn` was put, with the block before it at `before`: if it is not
     /// behind that one, its cluster is looked at again.
-    pub(crate) fn note_place(&mut self, ino: u32, lbn: u64, before: Option<u64>, first: u64) {
-        if before.is_some_and(|before| before + self.volume.frag == first) {
+    pub(crate) fn note_place(&mut self, lbn: u64, before: Option<u64>, first: u64) {
+        if before.is_some_and(|before| before + self.volume().frag == first) {
             return;
         }
-        if let Some(cluster) = policy::cluster(self.volume, &self.alloc.policy, lbn)
+        if let Some(cluster) = self.cluster(lbn)
             && cluster.start < lbn
         {
-            self.epoch.scattered.insert((ino, cluster.start));
+            self.scattered.insert((self.map.ino, cluster.start));
         }
     }
 
@@ -55,25 +72,25 @@ impl Edit<'_> {
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
-    pub(crate) fn realloc_written(&mut self, ino: u32, put: &Range<u64>) -> Step<()> {
-        let bsize = self.volume.bsize;
+    pub(crate) fn realloc_written(&mut self, put: &Range<u64>) -> Step<()> {
+        let bsize = self.volume().bsize;
         let mut lbn = put.start / bsize;
-        while lbn * bsize < put.end && !self.epoch.scattered.is_empty() {
-            let Some(cluster) = policy::cluster(self.volume, &self.alloc.policy, lbn) else {
+        while lbn * bsize < put.end && !self.scattered.is_empty() {
+            let Some(cluster) = self.cluster(lbn) else {
                 return Ok(());
             };
             lbn = cluster.end;
-            if !self.epoch.scattered.contains(&(ino, cluster.start)) {
+            if !self.scattered.contains(&(self.map.ino, cluster.start)) {
                 continue;
             }
             let is_filled = put.end >= cluster.end * bsize;
-            for row in self.rows(ino, cluster.clone())? {
+            for row in self.rows(cluster.clone())? {
                 if is_filled || put.start <= row.lbn * bsize {
-                    self.realloc_row(ino, row, put)?;
+                    self.realloc_row(row, put)?;
                 }
             }
             if is_filled {
-                self.epoch.scattered.remove(&(ino, cluster.start));
+                self.scattered.remove(&(self.map.ino, cluster.start));
             }
         }
         Ok(())
@@ -84,31 +101,27 @@ impl Edit<'_> {
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
-    pub(crate) fn realloc(&mut self, ino: u32, lbn: u64) -> Step<()> {
-        let is_file = self
-            .nodes
-            .get(ino)
-            .is_some_and(|node| node.mem.kind() == Some(FileKind::File));
-        let Some(cluster) =
-            policy::cluster(self.volume, &self.alloc.policy, lbn).filter(|_| is_file)
-        else {
+    pub(crate) fn realloc(&mut self, lbn: u64) -> Step<()> {
+        let node = self.map.edit.nodes().get(self.map.ino);
+        let is_file = node.is_some_and(|node| node.mem.kind() == Some(FileKind::File));
+        let Some(cluster) = self.cluster(lbn).filter(|_| is_file) else {
             return Ok(());
         };
-        for row in self.rows(ino, cluster)? {
-            self.realloc_row(ino, row, &(0..0))?;
+        for row in self.rows(cluster)? {
+            self.realloc_row(row, &(0..0))?;
         }
         Ok(())
     }
 
     /// Returns the rows of whole new blocks in a range of a file.
-    fn rows(&mut self, ino: u32, blocks: Range<u64>) -> Step<Vec<Row>> {
-        let volume = self.volume;
-        let inode = self.inode(ino)?;
+    fn rows(&mut self, blocks: Range<u64>) -> Step<Vec<Row>> {
+        let volume = self.volume();
+        let inode = self.map.inode()?;
         let end = blocks.end.min(inode.size.div_ceil(volume.bsize));
         let mut rows: Vec<Row> = Vec::new();
         for lbn in blocks.start..end {
-            let place = self.pointer(ino, lbn)?;
-            let is_new = self.alloc.is_fresh(place) || made(Mistake::NamedBlocksMove);
+            let place = self.map.pointer(lbn)?;
+            let is_new = self.map.room.is_fresh(place) || made(Mistake::NamedBlocksMove);
             if place == 0 || !is_new || inode.block_len(volume, lbn) < volume.bsize {
                 continue;
             }
@@ -131,24 +144,24 @@ impl Edit<'_> {
     /// A row in two pieces stays if it ends where room is kept for more than a cluster: the file has
     /// left a place where it could not go on, and does go on here. But the direct blocks are to be
     /// one cluster.
-    fn realloc_row(&mut self, ino: u32, mut row: Row, put: &Range<u64>) -> Step<()> {
+    fn realloc_row(&mut self, mut row: Row, put: &Range<u64>) -> Step<()> {
         let last = row.places.last().copied().unwrap_or(0);
-        let cluster = self.alloc.policy.cluster_max(self.volume);
+        let cluster = self.map.room.policy().cluster_max(self.volume());
         if row.lbn >= UFS_NDADDR
-            && row.pieces(self.volume.frag).len() == 2
-            && self.alloc.is_in_row(self.volume, ino, last, cluster)
+            && row.pieces(self.volume().frag).len() == 2
+            && self.map.room.is_in_row(self.map.ino, last, cluster)
         {
             return Ok(());
         }
         loop {
-            let pieces = row.pieces(self.volume.frag);
+            let pieces = row.pieces(self.volume().frag);
             let Some((&first, [_, ..])) = pieces.split_first() else {
                 return Ok(());
             };
             let mut moved = None;
             for most in (2..=pieces.len()).rev() {
                 let count = pieces.iter().take(most).sum();
-                if self.move_to_cluster(ino, &row, count, put)? {
+                if self.move_to_cluster(&row, count, put)? {
                     moved = Some(count);
                     break;
                 }
@@ -161,18 +174,16 @@ impl Edit<'_> {
 
     /// Moves the first `count` blocks of a row into a cluster; false if there is none. Those
     /// that lie in bytes `put` of the file have nothing in them yet.
-    fn move_to_cluster(
-        &mut self,
-        ino: u32,
-        row: &Row,
-        count: usize,
-        put: &Range<u64>,
-    ) -> Step<bool> {
-        let (volume, lbn) = (self.volume, row.lbn);
-        let before = self.pointer_before(ino, lbn)?;
+    fn move_to_cluster(&mut self, row: &Row, count: usize, put: &Range<u64>) -> Step<bool> {
+        let (volume, lbn) = (self.volume(), row.lbn);
+        let before = self.map.pointer_before(lbn)?;
         let first = row.places.first().copied().unwrap_or(0);
-        let wish = policy::of_cluster(volume, &self.alloc.policy, (ino, lbn), before, first);
-        let Some(cluster) = self.take_cluster(count as u64, wish)? else {
+        let wish = self
+            .map
+            .room
+            .policy()
+            .of_cluster(volume, (self.map.ino, lbn), before, first);
+        let Some(cluster) = self.map.room.take_cluster(count as u64, wish)? else {
             return Ok(false);
         };
         for ((&from, lbn), i) in row.places.iter().zip(lbn..).zip(0..).take(count) {
@@ -182,37 +193,29 @@ impl Edit<'_> {
                 self.copy_block(from, to)?;
             }
             if !made(Mistake::PointerStays) {
-                self.set_pointer(ino, lbn, to)?;
+                self.map.set_pointer(lbn, to)?;
             }
-            self.leave_block(from)?;
+            self.map.room.leave_block(from)?;
         }
         Ok(true)
     }
 
     /// Copies what is in a block to another.
     fn copy_block(&self, from: u64, to: u64) -> Result<()> {
-        let volume = self.volume;
+        let volume = self.volume();
         let mut content = vec![0; usize::try_from(volume.bsize).unwrap_or(0)];
-        self.cache.read_once(from * volume.fsize, &mut content)?;
+        self.map
+            .edit
+            .reader
+            .cache
+            .read_once(from * volume.fsize, &mut content)?;
         let to = to * volume.fsize;
         if made(Mistake::ContentStays) {
             return Ok(());
         }
         match made(Mistake::ContentComesLate) {
-            true => self.cache.write(to, &content, ADDITIONS),
-            false => self.put_data(to, &content),
+            true => self.map.edit.reader.cache.write(to, &content, ADDITIONS),
+            false => self.map.edit.write_content(to, &content),
         }
-    }
-
-    /// Gives back the place that a block was moved from.
-    fn leave_block(&mut self, first: u64) -> Result<()> {
-        let count = self.volume.frag;
-        if made(Mistake::NamedBlocksMove) {
-            return self.alloc.put_back(&self.reader(), Run { first, count });
-        }
-        if !made(Mistake::OldPlaceStays) {
-            self.free(Run { first, count });
-        }
-        Ok(())
     }
 }

@@ -1,7 +1,7 @@
 //! A cylinder group whose maps change, with all that is counted from them: free blocks and
 //! fragments, free runs of fragments, clusters, blocks by cylinder and rotational position.
 
-use crate::cg::Group;
+use crate::cg::{Group, runs};
 use crate::ondisk::{CG_INITEDIBLK_AT, Order, Stored, ocg};
 use crate::volume::{Variant, Volume};
 
@@ -22,7 +22,7 @@ impl Tally {
     /// whatever the maps say.
     pub(crate) fn new(volume: &Volume, number: u64, mut group: Group) -> Self {
         let base = volume.base(number);
-        let (first, end) = crate::map::reserved(volume, number);
+        let (first, end) = volume.reserved(number);
         let summaries = volume.csaddr..volume.csaddr + volume.cssize.div_ceil(volume.fsize);
         let own = summaries.start.max(base)..summaries.end.min(base + group.fragments);
         for fragment in (first..end).chain(own) {
@@ -166,36 +166,5 @@ impl Tally {
         }
         volume.hashes.seal_group(order, bytes);
         bytes
-    }
-}
-
-/// Returns the runs of bits that are set: where each begins, and how long it is.
-pub(crate) fn runs(bits: u8) -> impl Iterator<Item = (u8, u8)> {
-    let mut rest = u16::from(bits);
-    let mut at = 0;
-    std::iter::from_fn(move || {
-        if rest == 0 {
-            return None;
-        }
-        let gap = rest.trailing_zeros();
-        let len = (rest >> gap).trailing_ones();
-        at += gap;
-        let found = (at as u8, len as u8);
-        at += len;
-        rest >>= gap + len;
-        Some(found)
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::runs;
-
-    #[test]
-    fn runs_of_bits() {
-        let all = |bits| runs(bits).collect::<Vec<_>>();
-        assert_eq!(all(0), []);
-        assert_eq!(all(0xff), [(0, 8)]);
-        assert_eq!(all(0b1011_0001), [(0, 1), (4, 2), (7, 1)]);
     }
 }

@@ -1,9 +1,9 @@
 //! Changing a volume's parameters in place (`tunefs`): in the superblock and in its replicas.
 
-use crate::attached::{LOOK_MEMORY, cache};
-use crate::make::{label, small};
+use crate::cache::{LOOK_MEMORY, cache};
 use crate::ondisk::{Superblock, VOLNAME};
 use crate::superblock::Found;
+use crate::values::{label, small};
 use crate::volume::{Variant, Volume};
 use std::sync::Arc;
 use volary_block::{Cache, Stage};

@@ -384,6 +384,15 @@ impl Volume {
         is_kept && self.found.raw.fs_snapinum.contains(&ino)
     }
 
+    /// Returns the fragments of a group that hold no data: from its superblock, in the first group from
+    /// the begin of the volume, to its first data block.
+    pub(crate) fn reserved(&self, group: u64) -> (u64, u64) {
+        let start = self.start(group);
+        let first = if group == 0 { 0 } else { start + self.sblkno };
+        let end = self.end(group);
+        (first.min(end), (start + self.dblkno).min(end))
+    }
+
     /// Returns where each group's replica of the superblock stands, in bytes.
     pub(crate) fn replica_at(&self, group: u64) -> u64 {
         (self.start(group) + self.sblkno) * self.fsize

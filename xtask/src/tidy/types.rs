@@ -20,7 +20,6 @@ const TYPES: &[(&str, &str, usize, usize)] = &[
     ("drivers/volary-cedar", "Core", 183, 14),
     ("drivers/volary-ext4", "Store", 83, 11),
     ("drivers/volary-fat", "Mender", 93, 9),
-    ("drivers/volary-ffs", "Edit", 106, 8),
     ("drivers/volary-host", "Host", 86, 11),
     ("drivers/volary-mem", "State", 46, 2),
     ("drivers/volary-nfs-client", "Volume", 88, 10),

@@ -30,7 +30,7 @@ impl Alloc {
             let from = near
                 .take()
                 .map_or(0, |near| near.saturating_sub(volume.base(number)));
-            if self.sums(number)[1] < enough || u64::from(self.maxcluster(number)) < count {
+            if self.summary.of(number)[1] < enough || u64::from(self.maxcluster(number)) < count {
                 continue;
             }
             self.tally(reader, number)?;

@@ -1,8 +1,9 @@
 //! What is free of a group, to one who looks for room there.
 
 use super::Alloc;
+use crate::cg::runs;
 use crate::ondisk::ocg;
-use crate::tally::{Tally, runs};
+use crate::tally::Tally;
 use crate::volume::Volume;
 use std::ops::Range;
 use volary_block::Reservations;

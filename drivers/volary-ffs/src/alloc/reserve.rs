@@ -15,12 +15,6 @@ use crate::volume::Volume;
 use volary_block::Reservation;
 use volary_core::Result;
 
-/// Most reservations of a volume.
-pub(super) const RESERVATIONS_MAX: usize = 1024;
-
-/// Most of one file: its blocks may come in any order.
-pub(super) const EACH: usize = 4;
-
 /// Groups in which a search looks for a long stretch.
 const GROUPS: usize = 4;
 
@@ -208,7 +202,7 @@ impl Alloc {
 
     /// Returns the number of blocks to reserve ahead of a growing file.
     fn ahead(&self, reader: &Reader<'_>, grower: &Grower) -> u64 {
-        let free = u64::try_from(self.total[1]).unwrap_or(0);
+        let free = u64::try_from(self.summary.total()[1]).unwrap_or(0);
         let bsize = reader.volume.bsize;
         self.kept.ahead(grower.owner(), grower.blocks, free, bsize)
     }
@@ -238,7 +232,7 @@ impl Alloc {
         let mut best: Option<(u64, u64)> = None;
         for number in Self::order(volume, wish.group).take(GROUPS) {
             let longest = best.map_or(0, |(_, len)| len);
-            if self.sums(number)[1] <= i64::try_from(longest).unwrap_or(i64::MAX) {
+            if self.summary.of(number)[1] <= i64::try_from(longest).unwrap_or(i64::MAX) {
                 continue;
             }
             self.tally(reader, number)?;

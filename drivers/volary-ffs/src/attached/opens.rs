@@ -2,9 +2,10 @@
 
 use super::{Attached, State, by};
 use crate::blocks::Reader;
-use crate::edit::{Edit, Step, Stop};
+use crate::edit::{Step, Stop};
 use crate::inode::Inode;
 use crate::node::{Node, Open};
+use crate::tree::Tree;
 use volary_block::Stage;
 use volary_core::{Ctx, Error, Extent, FileKind, Kind, Mode, NodeId, OpenId, Place, Result};
 
@@ -65,7 +66,7 @@ impl Attached {
     pub(crate) fn change_and_open(
         &self,
         cx: &Ctx<'_>,
-        act: impl FnMut(&mut Edit<'_>) -> Step<Inode>,
+        act: impl FnMut(&mut Tree<'_>) -> Step<Inode>,
     ) -> Result<(Inode, OpenId)> {
         self.with_changes(|state| {
             let inode = self.change_state(state, cx, act)?;
@@ -103,14 +104,14 @@ impl Attached {
             }
             return Ok(());
         }
-        let Some(mut edit) = self.edit(state, by(cx)) else {
+        let Some(mut tree) = self.tree(state, by(cx)) else {
             return Ok(());
         };
-        let released = edit.release(ino).and_then(|()| edit.charge());
+        let released = tree.release(ino).and_then(|()| tree.charge());
         let result = match released {
-            Ok(()) => edit.done(),
-            Err(Stop::Error(e)) => edit.take_back().and(Err(e)),
-            Err(Stop::Commit) => edit.take_back(),
+            Ok(()) => tree.done(),
+            Err(Stop::Error(e)) => tree.take_back().and(Err(e)),
+            Err(Stop::Commit) => tree.take_back(),
         };
         state.epoch.is_dirty = true;
         if self.is_synchronous {

@@ -3,7 +3,6 @@
 use super::likely::Fields;
 use crate::blocks::Reader;
 use crate::inode::Inode;
-use crate::map::reserved;
 use crate::volume::Volume;
 use std::collections::{BTreeMap, BTreeSet};
 use volary_core::{Error, FileKind, Kind, Result};
@@ -55,7 +54,7 @@ impl Inodes {
             is_partial: false,
         };
         for group in 0..volume.ncg {
-            let (first, end) = reserved(volume, group);
+            let (first, end) = volume.reserved(group);
             inodes.take_system(first, end);
             inodes.check_room()?;
         }

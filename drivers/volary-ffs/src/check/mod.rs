@@ -24,9 +24,9 @@ mod rebuild;
 mod room;
 mod root;
 
-use crate::attached::{LOOK_MEMORY, cache};
 use crate::blocks::Reader;
-use crate::commit::Head;
+use crate::cache::{LOOK_MEMORY, cache};
+use crate::head::Head;
 use crate::volume::Volume;
 use findings::{Findings, finding};
 use head::Chosen;

@@ -8,8 +8,7 @@ use super::record::Share;
 use super::{Counts, Form, Grace, QuotaFile, Record, form_of};
 use crate::attached::{Attached, State};
 use crate::blocks::Reader;
-use crate::edit::Step;
-use crate::names::New;
+use crate::tree::New;
 use volary_core::{
     Ctx, Error, Kind, Name, Quota, QuotaGrace, QuotaLimits, QuotaOf, QuotaReport, QuotaShare,
     Result, SetAttr, SetQuota, Time,
@@ -101,14 +100,14 @@ impl Attached {
 
     /// Changes a record.
     fn change_record(&self, cx: &Ctx<'_>, of: QuotaOf, id: u32, act: &Change<'_>) -> Result<()> {
-        self.change(cx, |edit| {
-            let file = edit.quotas.get(of).ok_or_else(|| off(of))?;
-            let reader = edit.reader();
-            let mut record = file.record(&reader, edit.nodes, id)?;
-            let grace = file.grace(&reader, edit.nodes)?;
+        self.change(cx, |tree| {
+            let file = tree.charges.quotas().get(of).ok_or_else(|| off(of))?;
+            let (reader, nodes) = (&tree.files.edit.reader, tree.files.edit.nodes());
+            let mut record = file.record(reader, nodes, id)?;
+            let grace = file.grace(reader, nodes)?;
             act(&mut record, (file.form, grace))?;
-            edit.make_record(of, id)?;
-            edit.set_record(of, id, record);
+            tree.charges.make_record(&mut tree.files, of, id)?;
+            tree.charges.set_record(of, id, record);
             Ok(())
         })
     }
@@ -124,9 +123,10 @@ impl Attached {
         let ids = Counts::read(&self.as_reader(), of)?.all.into_keys();
         let ids: Vec<u32> = ids.collect();
         for some in ids.chunks(RECORDS) {
-            self.change_state(state, cx, |edit| {
-                let made = some.iter().map(|&id| edit.make_record(of, id).map(drop));
-                made.collect::<Step<()>>()
+            self.change_state(state, cx, |tree| {
+                let (charges, files) = (&tree.charges, &mut tree.files);
+                some.iter()
+                    .try_for_each(|&id| charges.make_record(files, of, id).map(drop))
             })?;
         }
         self.commit_state(state, cx.now)?;
@@ -162,10 +162,10 @@ impl Attached {
             gid: Some(0),
             ..SetAttr::mode(0o640)
         };
-        let ino = self.change_state(state, cx, |edit| {
+        let ino = self.change_state(state, cx, |tree| {
             let name = Name::new(form.file_name(of).as_bytes()).map_err(|_| Kind::Invalid)?;
-            let inode = edit.make(self.root, name, &New::File, &set)?;
-            edit.write(inode.ino, 0, &content)?;
+            let inode = tree.make(self.root, name, &New::File, &set)?;
+            tree.files.file(inode.ino).write(0, &content)?;
             Ok(inode.ino)
         })?;
         Ok(QuotaFile::new(ino, form))
@@ -173,10 +173,10 @@ impl Attached {
 
     fn quota_off(&self, state: &mut State, cx: &Ctx<'_>, of: QuotaOf) -> Result<()> {
         let file = state.quotas.slot(of).take().ok_or_else(|| off(of))?;
-        let gone = self.change_state(state, cx, |edit| {
+        let gone = self.change_state(state, cx, |tree| {
             let name = file.form.file_name(of).as_bytes();
             let name = Name::new(name).map_err(|_| Kind::Invalid)?;
-            edit.unlink(self.root, name)
+            tree.unlink(self.root, name)
         });
         if gone.is_err() {
             *state.quotas.slot(of) = Some(file);

@@ -10,6 +10,7 @@ mod count;
 mod passed;
 mod record;
 
+pub(crate) use charge::Charges;
 pub(crate) use count::Counts;
 pub(crate) use passed::Warnings;
 pub(crate) use record::{Form, Grace, Record};
@@ -246,7 +247,7 @@ impl Quotas {
     }
 
     /// Takes what was done to a record back.
-    pub(crate) fn put_back(&mut self, of: QuotaOf, id: u32, before: Option<Kept>) {
+    fn put_back(&mut self, of: QuotaOf, id: u32, before: Option<Kept>) {
         if let Some(file) = self.get_mut(of) {
             file.put(id, before);
         }
