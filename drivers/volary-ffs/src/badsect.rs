@@ -1,15 +1,15 @@
 //! Putting bad sectors aside (`badsect`): each fragment with one becomes a file in the
 //! directory `BAD`, named by its first sector, so that nothing else is put there.
 
-use crate::alloc::Run;
-use crate::attached::Attached;
-use crate::blocks::Reader;
-use crate::cg::Group;
-use crate::edit::Step;
-use crate::inode::Inode;
-use crate::scan::{Visitor, scan};
-use crate::tree::{New, Tree};
-use crate::volume::Volume;
+use crate::attached::operations::Attached;
+use crate::change::edit::Step;
+use crate::disk::volume::Volume;
+use crate::groups::alloc::Run;
+use crate::groups::cg::Group;
+use crate::groups::scan::{Visitor, scan};
+use crate::inodes::blocks::Reader;
+use crate::inodes::inode::Inode;
+use crate::tree::names::{New, Tree};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use volary_core::{

@@ -1,10 +1,10 @@
 //! `lost+found`: names for what has lost its own.
 
 use super::plan::Plan;
-use crate::attached::Attached;
-use crate::edit::{Step, Stop};
-use crate::inode::Inode;
-use crate::tree::Tree;
+use crate::attached::operations::Attached;
+use crate::change::edit::{Step, Stop};
+use crate::inodes::inode::Inode;
+use crate::tree::names::Tree;
 use std::sync::Arc;
 use volary_block::Recorder;
 use volary_core::{BlockDevice, Cancel, Cred, Ctx, FileKind, Kind, Result, Time};

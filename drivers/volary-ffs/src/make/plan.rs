@@ -2,8 +2,8 @@
 
 use super::geometry::Geometry;
 use super::request::{Request, What};
-use crate::ondisk::SBLOCKSIZE;
-use crate::values::invalid;
+use crate::disk::ondisk::SBLOCKSIZE;
+use crate::parameters::values::invalid;
 use volary_core::Result;
 
 /// Groups that a volume has at least, unless it is too small for them.

@@ -1,9 +1,9 @@
 //! What the user asked for, each part checked by itself.
 
 use super::geometry::Geometry;
-use crate::hash::Hashes;
-use crate::ondisk::Order;
-use crate::values::{invalid, label, small};
+use crate::disk::hash::Hashes;
+use crate::disk::ondisk::Order;
+use crate::parameters::values::{invalid, label, small};
 use volary_core::{Make, OptionSpec, Options, Result};
 
 const fn spec(name: &'static str, value: &'static str, help: &'static str) -> OptionSpec {

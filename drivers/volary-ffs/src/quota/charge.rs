@@ -3,9 +3,9 @@
 use super::passed::{Bounded, Passed};
 use super::record::Record;
 use super::{Kept, Quotas, owner, weight};
-use crate::edit::Step;
-use crate::files::Files;
-use crate::inode::Inode;
+use crate::change::edit::Step;
+use crate::change::files::Files;
+use crate::inodes::inode::Inode;
 use std::collections::BTreeMap;
 use volary_core::{Kind, QuotaOf};
 
@@ -68,7 +68,7 @@ impl<'a> Charges<'a> {
     ///
     /// # Errors
     /// `NoSpace`; `Corrupt`; `Io`.
-    pub(super) fn make_record(&self, files: &mut Files<'_>, of: QuotaOf, id: u32) -> Step<bool> {
+    pub(crate) fn make_record(&self, files: &mut Files<'_>, of: QuotaOf, id: u32) -> Step<bool> {
         let Some(file) = self.quotas.get(of) else {
             return Ok(false);
         };
@@ -127,7 +127,7 @@ impl<'a> Charges<'a> {
     }
 
     /// Puts a record, for which there is room, in place of another.
-    pub(super) fn set_record(&mut self, of: QuotaOf, id: u32, record: Record) {
+    pub(crate) fn set_record(&mut self, of: QuotaOf, id: u32, record: Record) {
         if let Some(file) = self.quotas.get_mut(of) {
             let before = file.set(id, record);
             self.before.push((of, id, before));
