@@ -24,7 +24,6 @@ const TYPES: &[(&str, &str, usize, usize)] = &[
     ("drivers/volary-mem", "State", 46, 2),
     ("drivers/volary-nfs-client", "Volume", 88, 10),
     ("drivers/volary-ntfs", "Store", 57, 14),
-    ("drivers/volary-v7", "Edit", 57, 6),
 ];
 
 /// Methods and files of each type of a crate that is defined once there.

@@ -5,7 +5,6 @@ use crate::inodes::blocks::Reader;
 use crate::inodes::inode::Inode;
 use crate::inodes::node::{Node, Nodes};
 use crate::inodes::store::kept;
-use std::convert::Infallible;
 use volary_block::Stage;
 use volary_core::{FileKind, Kind, NodeId, Result, Time};
 use volary_ondisk::Undo;
@@ -20,7 +19,7 @@ pub(crate) struct Edit<'a> {
     pub(crate) reader: Reader<'a>,
     pub(crate) now: Time,
     nodes: &'a mut Nodes,
-    undo: Undo<Inode, Infallible>,
+    undo: Undo<Inode>,
 }
 
 impl<'a> Edit<'a> {
@@ -161,8 +160,6 @@ impl<'a> Edit<'a> {
     /// # Errors
     /// `Io`: memory and disk differ then.
     pub(crate) fn take_back(self) -> Result<()> {
-        let cache = self.reader.cache;
-        self.undo
-            .take_back(cache, self.nodes, |never| match never {})
+        self.undo.take_back(self.reader.cache, self.nodes)
     }
 }
