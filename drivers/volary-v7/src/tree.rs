@@ -77,6 +77,10 @@ impl<'a> Tree<'a> {
         Ok(inode)
     }
 
+    /// Finds a name, and what it leads to.
+    ///
+    /// # Errors
+    /// `NotDir`, `NotFound`; `Corrupt` for a name of an inode that is free; `Io`.
     pub(crate) fn find(&self, dir: NodeId, name: Name<'_>) -> Step<Found> {
         let dir = self.files.edit.load(dir)?;
         let found = self.search(&dir, name.as_bytes())?;
@@ -147,6 +151,8 @@ impl<'a> Tree<'a> {
         Ok(())
     }
 
+    /// Gives a node another name.
+    ///
     /// # Errors
     /// `IsDir`; as [`make`](Self::make).
     pub(crate) fn link(&mut self, node: NodeId, dir: NodeId, name: Name<'_>) -> Step<Inode> {
@@ -164,6 +170,8 @@ impl<'a> Tree<'a> {
         Ok(self.files.edit.inode(inode.ino)?)
     }
 
+    /// Removes a name of what is no directory.
+    ///
     /// # Errors
     /// `NotDir`, `NotFound`, `IsDir`.
     pub(crate) fn unlink(&mut self, dir: NodeId, name: Name<'_>) -> Step<()> {
@@ -175,6 +183,8 @@ impl<'a> Tree<'a> {
         self.drop_name(found.dir.ino, &found.node)
     }
 
+    /// Removes an empty directory.
+    ///
     /// # Errors
     /// `NotFound`, `NotDir`, `NotEmpty`.
     pub(crate) fn rmdir(&mut self, dir: NodeId, name: Name<'_>) -> Step<()> {
@@ -184,6 +194,8 @@ impl<'a> Tree<'a> {
         self.drop_name(found.dir.ino, &found.node)
     }
 
+    /// Checks that a directory can be removed.
+    ///
     /// # Errors
     /// `NotDir`, `NotEmpty`, for the root too; [`Stop::Commit`] for a directory whose entries went
     /// elsewhere, or that moved itself: these places must be on the disk before it goes.
@@ -198,7 +210,10 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// A node has lost a name in a directory.
+    /// Notes that a node has lost a name in a directory; frees it with the last, unless it is open.
+    ///
+    /// # Errors
+    /// `Corrupt`; `Io`.
     pub(crate) fn drop_name(&mut self, dir: u32, inode: &Inode) -> Step<()> {
         let now = self.files.edit.now;
         let is_dir = inode.kind() == Some(FileKind::Dir);
