@@ -4,21 +4,21 @@ use crate::inodes::{Inode, Inodes, Node, Nodes};
 use volary_block::{Cache, Stage};
 use volary_core::{Kind, Result};
 
-/// A step that was done. `T` is what only the format knows: a block that was taken.
-enum Step<I, T> {
+/// A step that was done.
+enum Step<I> {
     Node(u32, Option<Box<Node<I>>>),
     Bytes(u64, Vec<u8>, Stage),
-    Own(T),
 }
 
-/// The steps of a change.
-pub struct Undo<I, T> {
-    steps: Vec<Step<I, T>>,
+/// The steps of a change: inodes and bytes. What it took of the volume, the driver gives back after them: bytes may
+/// have been written there.
+pub struct Undo<I> {
+    steps: Vec<Step<I>>,
     /// Nodes that were noted as they were before.
     touched: Vec<u32>,
 }
 
-impl<I, T> Default for Undo<I, T> {
+impl<I> Default for Undo<I> {
     fn default() -> Self {
         Self {
             steps: Vec::new(),
@@ -27,7 +27,7 @@ impl<I, T> Default for Undo<I, T> {
     }
 }
 
-impl<I: Inode, T> Undo<I, T> {
+impl<I: Inode> Undo<I> {
     /// Returns an inode in memory, to be changed: it is dirty from now on.
     ///
     /// # Errors
@@ -75,11 +75,6 @@ impl<I: Inode, T> Undo<I, T> {
         Ok(())
     }
 
-    /// Notes a step that the format takes back itself.
-    pub fn note(&mut self, step: T) {
-        self.steps.push(Step::Own(step));
-    }
-
     /// Returns the numbers of nodes that were changed.
     pub fn touched(&self) -> &[u32] {
         &self.touched
@@ -98,21 +93,15 @@ impl<I: Inode, T> Undo<I, T> {
         })
     }
 
-    /// Takes all steps back, the last first; `own` those of the format.
+    /// Takes all steps back, the last first.
     ///
     /// # Errors
-    /// Of `own`; `Io`. Memory and disk differ then.
-    pub fn take_back(
-        self,
-        cache: &Cache,
-        nodes: &mut Nodes<I>,
-        mut own: impl FnMut(T) -> Result<()>,
-    ) -> Result<()> {
+    /// `Io`. Memory and disk differ then.
+    pub fn take_back(self, cache: &Cache, nodes: &mut Nodes<I>) -> Result<()> {
         for step in self.steps.into_iter().rev() {
             match step {
                 Step::Node(number, node) => nodes.put(number, node.map(|node| *node)),
                 Step::Bytes(at, bytes, stage) => cache.write(at, &bytes, stage)?,
-                Step::Own(step) => own(step)?,
             }
         }
         Ok(())

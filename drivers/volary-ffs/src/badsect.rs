@@ -1,16 +1,15 @@
 //! Putting bad sectors aside (`badsect`): each fragment with one becomes a file in the
 //! directory `BAD`, named by its first sector, so that nothing else is put there.
 
-use crate::alloc::Run;
-use crate::attached::Attached;
-use crate::blocks::Reader;
-use crate::cg::Group;
-use crate::edit::{Edit, Step};
-use crate::inode::Inode;
-use crate::map::reserved;
-use crate::names::New;
-use crate::scan::{Visitor, scan};
-use crate::volume::Volume;
+use crate::attached::operations::Attached;
+use crate::change::edit::Step;
+use crate::disk::volume::Volume;
+use crate::groups::alloc::Run;
+use crate::groups::cg::Group;
+use crate::groups::scan::{Visitor, scan};
+use crate::inodes::blocks::Reader;
+use crate::inodes::inode::Inode;
+use crate::tree::names::{New, Tree};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use volary_core::{
@@ -44,7 +43,7 @@ pub(crate) fn mark(dev: Arc<dyn BlockDevice>, sectors: &[u64]) -> Result<Vec<Fac
     let aside = attached.look(|_, reader| owned(&reader, &wanted))?;
     wanted.retain(|fragment, _| !aside.contains(fragment));
     if !wanted.is_empty() {
-        attached.change(&cx, |edit| put_aside(edit, &wanted))?;
+        attached.change(&cx, |tree| put_aside(tree, &wanted))?;
     }
     attached.detach(&cx)?;
     Ok(vec![
@@ -63,7 +62,7 @@ fn fragment(volume: &Volume, sector: u64) -> Result<u64> {
         return refuse(format!("sector {sector} is not on the volume: 0 to {last}"));
     }
     let group = volume.group_of(fragment);
-    let (first, end) = reserved(volume, group);
+    let (first, end) = volume.reserved(group);
     let summaries = volume.csaddr..volume.csaddr + volume.cssize.div_ceil(volume.fsize);
     if (first..end).contains(&fragment) || summaries.contains(&fragment) {
         return refuse(format!(
@@ -131,21 +130,21 @@ impl Visitor for Owners<'_> {
 }
 
 /// Makes the files.
-fn put_aside(edit: &mut Edit<'_>, wanted: &BTreeMap<u64, u64>) -> Step<()> {
-    let volume = edit.volume;
+fn put_aside(tree: &mut Tree<'_>, wanted: &BTreeMap<u64, u64>) -> Step<()> {
+    let volume = tree.files.edit.reader.volume;
     // First of all: the files' own names could come there.
     for (&fragment, sector) in wanted {
         let run = Run {
             first: fragment,
             count: 1,
         };
-        if !edit.take_exactly(run)? {
+        if !tree.files.room.take_exactly(run)? {
             let words =
                 format!("sector {sector} is not free, and nobody's: run volary fsck -p first");
             return Err(Error::note(Kind::Busy, words).into());
         }
     }
-    let into = edit.directory_of_root(DIRECTORY)?;
+    let into = tree.directory_of_root(DIRECTORY)?;
     for &fragment in wanted.keys() {
         let text = (fragment * (volume.fsize / SECTOR)).to_string();
         let name = Name::new(text.as_bytes()).map_err(|_| Kind::Invalid)?;
@@ -154,8 +153,8 @@ fn put_aside(edit: &mut Edit<'_>, wanted: &BTreeMap<u64, u64>) -> Step<()> {
             gid: Some(0),
             ..SetAttr::mode(0)
         };
-        let ino = edit.make(into.id()?, name, &New::File, &set)?.ino;
-        let mem = &mut edit.node(ino)?.mem;
+        let ino = tree.make(into.id()?, name, &New::File, &set)?.ino;
+        let mem = &mut tree.files.edit.node(ino)?.mem;
         mem.size = volume.fsize;
         mem.blocks = volume.fsize / SECTOR;
         if let Some(first) = mem.db.first_mut() {

@@ -1,9 +1,12 @@
 //! The format.
 
-use crate::attached::{Attached, CHECK_OPTIONS, OPTIONS, SUPERBLOCK};
-use crate::fs::FfsFs;
-use crate::superblock::Found;
-use crate::{badsect, check, dump, info, make, map, replica, tune};
+use crate::attached::fs::FfsFs;
+use crate::attached::operations::{Attached, CHECK_OPTIONS, OPTIONS, SUPERBLOCK};
+use crate::disk::replica;
+use crate::disk::superblock::Found;
+use crate::look::{dump, info, map};
+use crate::parameters::tune;
+use crate::{badsect, check, make};
 use std::fmt;
 use std::sync::Arc;
 use volary_core::{

@@ -1,16 +1,45 @@
 //! The Fast File System (McKusick, Joy, Leffler and Fabry, 1984): 4.3BSD's format, UFS1 and
 //! UFS2, in both byte orders.
 //!
-//! `volume` checks the superblock once; `inode` makes inodes of what is stored and `store`
-//! the reverse, `blocks` finds their blocks, `dir` goes through directories and `index` knows
-//! where their names are, `xattr` goes through
-//! extended attributes, `cg` through cylinder groups; `node` keeps inodes that were changed; `ahead` reads
-//! metadata before they are asked for.
+//! # Rooms
 //!
-//! A change is an `edit`, which is done as a whole or taken back: `names`, `entries`, `attrs`,
-//! `file` and `bmap` are its parts. `policy` wishes where things go, `alloc` finds room in the
-//! `tally` of a group, `realloc` moves blocks into clusters before they are written, `quota` charges it to its owners, `commit` is the order in which all comes to the disk; `fs` is the
-//! [`FileSystem`](volary_core::FileSystem).
+//! Each may use those above it, and says at its head what is in it.
+//!
+//! | room | what |
+//! |---|---|
+//! | `disk` | structures as stored, the checked superblock, the cache |
+//! | `parameters` | what `newfs` and `tunefs` set |
+//! | `inodes` | inodes as stored and in memory, where their bytes lie |
+//! | `groups` | cylinder groups: maps, sums, policies and allocators |
+//! | `directory` | directories as they are read, and the index of their names |
+//! | `change` | a change under way: inodes, room, block maps, content, attributes |
+//! | `quota` | quota files, what a change is charged |
+//! | `tree` | names: making, linking, removing, renaming |
+//! | `attached` | an attached volume: the commit, the operations |
+//! | `look` | `info`, `dump` and `map`: a volume that is not attached |
+//! | `make`, `check`, `badsect` | `mkfs`, `fsck` and bad sectors |
+//!
+//! `ffs` is what there is to do with a volume.
+//!
+//! A change is a few parts, each of which knows those above it:
+//!
+//! ```text
+//! Edit                inodes and bytes, as they were before; Room: what is taken and freed
+//! └─ Map              a file's block pointers: has Edit and Room
+//!    ├─ Clusters      moves a file's new blocks into clusters
+//!    ├─ Xattrs        UFS2's extended attributes
+//!    └─ File          content: writing, growing, cutting; has the Epoch
+//!       ├─ Attrs      attributes, the size among them
+//!       └─ Entries    a directory's entries; has Lookup
+//! Files               from an inode to its Map, File, Attrs: has Edit, Room and the Epoch
+//! ├─ Charges          quotas
+//! └─ Tree             names: has Files, Lookup and Charges
+//!    ├─ Move          a rename under way
+//!    └─ Attached      the operations: does changes and commits
+//! ```
+//!
+//! `Policy` wishes where things go by the `Summary`, and `Alloc` finds room in the `Tally` of a
+//! group. A commit brings the epoch to the disk in stages, in the order of soft updates.
 //!
 //! # Node ids
 //!
@@ -41,47 +70,21 @@
     )
 )]
 
-mod ahead;
-mod alloc;
 mod attached;
-mod attrs;
 mod badsect;
-mod blocks;
-mod bmap;
-mod cg;
+mod change;
 mod check;
-mod commit;
-mod dir;
-mod dump;
-mod edit;
-mod entries;
+mod directory;
+mod disk;
 mod ffs;
-mod file;
-mod fs;
-mod hash;
-mod index;
-mod info;
-mod inode;
-mod listing;
+mod groups;
+mod inodes;
+mod look;
 mod make;
-mod map;
-mod mistakes;
-mod names;
-mod node;
-mod ondisk;
-mod policy;
+mod parameters;
 mod quota;
-mod realloc;
-mod replica;
-mod scan;
-mod store;
-mod superblock;
-mod sweep;
-mod tally;
 #[cfg(test)]
 mod torture;
-mod tune;
-mod volume;
-mod xattr;
+mod tree;
 
 pub use ffs::{FFS, Ffs};

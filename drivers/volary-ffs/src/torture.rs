@@ -2,7 +2,7 @@
 //! are explored, and the same scripts without it stand. `VOLARY_MISTAKE` names one to try alone.
 
 use crate::FFS;
-use crate::mistakes::{Mistake, plant};
+use crate::groups::mistakes::{Mistake, plant};
 use volary_sim::{Bounds, Depth, Explorer, Ops, Promise, Recovery, Volume, scripts};
 
 /// Clusters of two blocks, so that many are filled.

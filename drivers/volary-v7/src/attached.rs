@@ -4,12 +4,16 @@ mod opens;
 
 use crate::alloc::Alloc;
 use crate::blocks::Reader;
-use crate::commit::{self, Epoch};
+use crate::commit;
 use crate::edit::{Edit, Step, Stop};
+use crate::epoch::Epoch;
+use crate::files::Files;
 use crate::inode::Inode;
 use crate::node::{Nodes, Open, Opens};
 use crate::ondisk::{Order, ROOT_INO, SUPER_AT};
 use crate::options;
+use crate::room::Room;
+use crate::tree::Tree;
 use crate::volume::Volume;
 use parking_lot::RwLock;
 use std::sync::Arc;
@@ -200,7 +204,7 @@ impl Attached {
     pub(crate) fn change<R>(
         &self,
         cx: &Ctx<'_>,
-        act: impl FnMut(&mut Edit<'_>) -> Step<R>,
+        act: impl FnMut(&mut Tree<'_>) -> Step<R>,
     ) -> Result<R> {
         self.with_changes(cx, |state| {
             let answer = self.change_state(state, cx, act)?;
@@ -216,7 +220,7 @@ impl Attached {
     pub(crate) fn change_content<R>(
         &self,
         cx: &Ctx<'_>,
-        act: impl FnMut(&mut Edit<'_>) -> Step<R>,
+        act: impl FnMut(&mut Tree<'_>) -> Step<R>,
     ) -> Result<R> {
         self.with_changes(cx, |state| self.change_state(state, cx, act))
     }
@@ -240,7 +244,7 @@ impl Attached {
         &self,
         state: &mut State,
         cx: &Ctx<'_>,
-        mut act: impl FnMut(&mut Edit<'_>) -> Step<R>,
+        mut act: impl FnMut(&mut Tree<'_>) -> Step<R>,
     ) -> Result<R> {
         with_commits(
             state,
@@ -254,21 +258,21 @@ impl Attached {
         &self,
         state: &mut State,
         cx: &Ctx<'_>,
-        act: &mut impl FnMut(&mut Edit<'_>) -> Step<R>,
+        act: &mut impl FnMut(&mut Tree<'_>) -> Step<R>,
     ) -> Step<R> {
         if self.is_due(state) {
             self.commit_state(state)?;
         }
-        let mut edit = self.edit(state, cx.now).ok_or(Kind::ReadOnly)?;
-        match act(&mut edit) {
+        let mut tree = self.tree(state, cx.now).ok_or(Kind::ReadOnly)?;
+        match act(&mut tree) {
             Ok(answer) => {
-                let done = edit.done();
+                let done = tree.files.done();
                 state.epoch.is_dirty = true;
                 or_fail(state, done)?;
                 Ok(answer)
             }
             Err(stop) => {
-                let back = edit.take_back();
+                let back = tree.files.take_back();
                 or_fail(state, back)?;
                 let gives_room = || state.alloc.as_ref().is_some_and(Alloc::has_pending);
                 Err(stop.or_commit(gives_room))
@@ -276,11 +280,17 @@ impl Attached {
         }
     }
 
-    fn edit<'a>(&'a self, state: &'a mut State, now: Time) -> Option<Edit<'a>> {
-        let nodes = &mut state.nodes;
-        let more = (&mut state.epoch, &state.opens);
+    /// Returns the tree, for a change at a time.
+    fn tree<'a>(&'a self, state: &'a mut State, now: Time) -> Option<Tree<'a>> {
+        let reader = self.as_reader();
         let alloc = state.alloc.as_mut()?;
-        Some(Edit::new(self.as_reader(), alloc, nodes, more, now))
+        let files = Files {
+            edit: Edit::new(reader, &mut state.nodes, now),
+            room: Room::new(reader, alloc),
+            epoch: &mut state.epoch,
+        };
+        let opens = &state.opens;
+        Some(Tree { files, opens })
     }
 
     fn is_due(&self, state: &State) -> bool {
@@ -362,9 +372,9 @@ impl Attached {
     fn leave(&self, state: &mut State, cx: &Ctx<'_>) -> Result<()> {
         self.writable(state)?;
         for ino in state.nodes.orphans() {
-            if let Some(mut edit) = self.edit(state, cx.now) {
-                match edit.release(ino) {
-                    Ok(()) => edit.done()?,
+            if let Some(mut tree) = self.tree(state, cx.now) {
+                match tree.files.release(ino) {
+                    Ok(()) => tree.files.done()?,
                     Err(Stop::Error(e)) => return Err(e),
                     Err(Stop::Commit) => {}
                 }

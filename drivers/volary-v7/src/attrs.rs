@@ -1,39 +1,22 @@
 //! Changing attributes.
 
-use crate::edit::{Edit, Step};
-use crate::inode::{Inode, kept};
-use volary_core::{FileKind, Kind, NodeId, SetAttr, SetTime, Time};
+use crate::edit::Step;
+use crate::file::File;
+use crate::inode::kept;
+use volary_core::{Kind, SetAttr, SetTime, Time};
 
-impl Edit<'_> {
-    /// Changes attributes of a node.
+/// The attributes of an inode, its size among them.
+pub(crate) struct Attrs<'e, 'a> {
+    pub(crate) file: File<'e, 'a>,
+}
+
+impl Attrs<'_, '_> {
+    /// Changes attributes, but for the time of change.
     ///
     /// # Errors
-    /// `Unsupported`; for a size `IsDir`, `Invalid`, `TooBig`; `NoSpace`.
-    pub(crate) fn setattr(&mut self, id: NodeId, set: &SetAttr) -> Step<Inode> {
-        let inode = self.load(id)?;
-        if set.size.is_some() {
-            match inode.kind() {
-                Some(FileKind::File) => {}
-                Some(FileKind::Dir) => return Err(Kind::IsDir.into()),
-                _ => return Err(Kind::Invalid.into()),
-            }
-        }
-        let now = self.now;
-        self.set_attributes(inode.ino, set)?;
-        let [_, mtime, ctime] = &mut self.node(inode.ino)?.mem.times;
-        *ctime = now;
-        if set.size.is_some() && set.mtime.is_none() {
-            *mtime = now;
-        }
-        Ok(self.inode(inode.ino)?)
-    }
-
-    /// The same for a node that is known, without the time of change.
-    ///
-    /// # Errors
-    /// As [`setattr`](Self::setattr).
-    pub(crate) fn set_attributes(&mut self, ino: u32, set: &SetAttr) -> Step<()> {
-        let now = self.now;
+    /// `Unsupported` for what the format has no room for; `TooBig`; `NoSpace`; `Corrupt`; `Io`.
+    pub(crate) fn set(&mut self, set: &SetAttr) -> Step<()> {
+        let now = self.file.map.edit.now;
         let short = |id: Option<u32>, old: u16| match id {
             None => Ok(old),
             Some(id) => u16::try_from(id).map_err(|_| Kind::Unsupported),
@@ -41,17 +24,17 @@ impl Edit<'_> {
         if set.dos.is_some() {
             return Err(Kind::Unsupported.into());
         }
-        let old = self.inode(ino)?;
+        let old = self.file.map.inode()?;
         let (uid, gid) = (short(set.uid, old.uid)?, short(set.gid, old.gid)?);
         if let Some(size) = set.size {
-            self.resize(ino, size)?;
+            self.file.resize(size)?;
         }
         let time = |time: Option<SetTime>, old: Time| match time {
             None => old,
             Some(SetTime::Now) => now,
             Some(SetTime::To(time)) => kept(time),
         };
-        let mem = &mut self.node(ino)?.mem;
+        let mem = self.file.map.mem()?;
         if let Some(mode) = set.mode {
             let mode = u16::try_from(mode & 0o7777).unwrap_or(0);
             mem.mode = mem.mode & !0o7777 | mode;

@@ -25,43 +25,18 @@
 
 use crate::alloc::Alloc;
 use crate::blocks::Reader;
+use crate::epoch::{ADDITIONS, Epoch, PARENTS, POINTERS, REMOVALS};
 use crate::inode::Inode;
 use crate::node::{Node, Nodes, Opens};
 use crate::ondisk::{FS_ACTIVE, FS_OKAY, STATE, SUPER_AT, Variant};
 use crate::volume::{JAN_1_1980, Volume};
-use std::collections::HashSet;
 use volary_block::Stage;
 use volary_core::{FileKind, Result, Time};
-use volary_ondisk::Moves;
-
-/// Addresses in indirect blocks that the disk leads to.
-pub(crate) const POINTERS: Stage = Stage(1);
-/// Sectors of directories.
-pub(crate) const ADDITIONS: Stage = Stage(2);
-/// `..` of directories that were moved.
-pub(crate) const PARENTS: Stage = Stage(3);
-/// Sectors that a rename took an entry out of.
-pub(crate) const REMOVALS: Stage = Stage(4);
 
 /// Inodes that may be changed before a commit.
 const DIRTY_MAX: usize = 8192;
 /// Blocks that may be taken or given back before a commit.
 const BLOCKS_MAX: usize = 262_144;
-
-/// What a commit must know of the changes since the last.
-#[derive(Default)]
-pub(crate) struct Epoch {
-    /// Sectors of directories that renames changed.
-    pub(crate) moves: Moves,
-    /// Directories that moved into others: their `..` comes to the disk before their old names go.
-    pub(crate) moved: HashSet<u32>,
-    /// Directories that were made.
-    pub(crate) born: HashSet<u32>,
-    /// Files that were cut: what is behind their end becomes zeros.
-    pub(crate) cut: HashSet<u32>,
-    /// Whether anything was changed.
-    pub(crate) is_dirty: bool,
-}
 
 /// Marks a superblock as cleanly left or not, at a time.
 pub(crate) fn mark(volume: &Volume, head: &mut [u8], is_clean: bool, now: Time) {

@@ -99,3 +99,35 @@ pub(crate) fn search(reader: &Reader<'_>, dir: &Inode, name: &[u8]) -> Result<Op
     })?;
     Ok(found)
 }
+
+/// Returns whether a directory holds nothing but itself and its parent.
+///
+/// # Errors
+/// `NotDir`; `Corrupt`; `Io`.
+pub(crate) fn is_empty(reader: &Reader<'_>, dir: &Inode) -> Result<bool> {
+    let mut is_empty = true;
+    entries(reader, dir, 0, &mut |entry| {
+        is_empty = entry.ino == 0 || entry.is_dots();
+        Ok(match is_empty {
+            true => ControlFlow::Continue(()),
+            false => ControlFlow::Break(()),
+        })
+    })?;
+    Ok(is_empty)
+}
+
+/// Returns where the first free entry is, behind the end if there is none.
+///
+/// # Errors
+/// `NotDir`; `Corrupt`; `Io`.
+pub(crate) fn room(reader: &Reader<'_>, dir: &Inode) -> Result<u64> {
+    let mut room = dir.size;
+    entries(reader, dir, 0, &mut |entry| {
+        if entry.ino == 0 {
+            room = entry.at;
+            return Ok(ControlFlow::Break(()));
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(room)
+}

@@ -1,12 +1,14 @@
 //! Entries of directories, to be changed. None moves, and no directory gets shorter: an entry's
 //! place is a cookie that somebody may have.
 
+use crate::blocks::Walker;
 use crate::dir;
-use crate::edit::{Edit, Step};
-use crate::inode::Inode;
+use crate::edit::Step;
+use crate::epoch::ADDITIONS;
+use crate::file::File;
+use crate::node::Node;
 use crate::ondisk::ENTRY_LEN;
-use crate::volume::DIR_MAX;
-use std::ops::ControlFlow;
+use crate::volume::{DIR_MAX, Volume};
 use volary_block::{SECTOR, Stage};
 use volary_core::{Error, Kind, Result};
 
@@ -30,51 +32,46 @@ impl Spot {
     }
 }
 
-impl Edit<'_> {
-    /// Returns whether a directory holds nothing but itself and its parent.
-    ///
-    /// # Errors
-    /// `NotDir`; `Corrupt`; `Io`.
-    pub(crate) fn is_empty(&self, dir: &Inode) -> Result<bool> {
-        let mut is_empty = true;
-        dir::entries(&self.reader(), dir, 0, &mut |entry| {
-            is_empty = entry.ino == 0 || entry.is_dots();
-            Ok(match is_empty {
-                true => ControlFlow::Continue(()),
-                false => ControlFlow::Break(()),
-            })
-        })?;
-        Ok(is_empty)
+/// The entries of a directory.
+pub(crate) struct Entries<'e, 'a> {
+    pub(crate) file: File<'e, 'a>,
+}
+
+impl<'a> Entries<'_, 'a> {
+    fn volume(&self) -> &'a Volume {
+        self.file.map.volume()
     }
 
-    /// Returns where the first free entry is, behind the end if there is none.
-    fn room(&self, dir: &Inode) -> Result<u64> {
-        let mut room = dir.size;
-        dir::entries(&self.reader(), dir, 0, &mut |entry| {
-            if entry.ino == 0 {
-                room = entry.at;
-                return Ok(ControlFlow::Break(()));
-            }
-            Ok(ControlFlow::Continue(()))
-        })?;
-        Ok(room)
+    /// Returns the directory's inode number.
+    fn dir(&self) -> u32 {
+        self.file.map.ino
     }
 
     /// Returns where an entry of a directory is on the device.
     ///
     /// # Errors
     /// `Corrupt` in a hole; `Io`.
-    pub(crate) fn spot(&self, dir: u32, at: u64) -> Result<Spot> {
-        let (inode, bsize) = (self.inode(dir)?, self.volume.bsize);
-        let (block, _) = crate::blocks::Walker::new(self.reader(), &inode).next(at / bsize)?;
+    pub(crate) fn spot(&self, at: u64) -> Result<Spot> {
+        let (inode, bsize) = (self.file.map.inode()?, self.volume().bsize);
+        let (block, _) = Walker::new(self.file.map.reader(), &inode).next(at / bsize)?;
         if block == 0 || at >= inode.size {
-            let found = format!("a hole (directory {dir})");
+            let found = format!("a hole (directory {})", self.dir());
             return Err(Error::corrupt("di_addr", inode.at, found, "a block"));
         }
         Ok(Spot {
             place: u64::from(block) * bsize + at % bsize,
-            stage: self.entry_stage(dir, block),
+            stage: self.stage(block),
         })
+    }
+
+    /// Returns the stage of an entry in a block: any if the disk does not lead there.
+    fn stage(&self, block: u32) -> Stage {
+        let map = &self.file.map;
+        let is_new = map.edit.nodes().get(map.ino).is_some_and(Node::is_new);
+        match is_new || map.room.is_fresh(block) {
+            true => Stage::DATA,
+            false => ADDITIONS,
+        }
     }
 
     /// Writes bytes of an entry; later than usual with `stage`, if the disk leads there.
@@ -83,31 +80,35 @@ impl Edit<'_> {
             Stage::DATA => Stage::DATA,
             usual => stage.unwrap_or(usual),
         };
-        self.put(spot.place, bytes, stage)
+        self.file.map.edit.write(spot.place, bytes, stage)
     }
 
     /// Adds an entry, in the first room there is. The directory grows if there is none.
     ///
     /// # Errors
     /// `NoSpace`; `TooBig` for a directory that cannot grow; `Corrupt`; `Io`.
-    pub(crate) fn add_entry(&mut self, dir: u32, name: &[u8], ino: u32) -> Step<Spot> {
-        let inode = self.inode(dir)?;
-        let at = self.room(&inode)?;
+    pub(crate) fn add(&mut self, name: &[u8], ino: u32) -> Step<Spot> {
+        let inode = self.file.map.inode()?;
+        let at = dir::room(&self.file.map.reader(), &inode)?;
         let end = at + ENTRY_LEN as u64;
-        if end > DIR_MAX.min(self.volume.size_max()) {
+        if end > DIR_MAX.min(self.volume().size_max()) {
             return Err(Kind::TooBig.into());
         }
-        let (block, is_new) = self.block_for(dir, at / self.volume.bsize)?;
+        let (block, is_new) = self.file.map.block_for(at / self.volume().bsize)?;
         if is_new {
-            let zeros = vec![0; self.volume.block_len()];
-            let place = u64::from(block) * self.volume.bsize;
-            self.cache.write(place, &zeros, Stage::DATA)?;
+            let zeros = vec![0; self.volume().block_len()];
+            let place = u64::from(block) * self.volume().bsize;
+            self.file
+                .map
+                .reader()
+                .cache
+                .write(place, &zeros, Stage::DATA)?;
         }
-        let mem = &mut self.node(dir)?.mem;
+        let mem = self.file.map.mem()?;
         mem.size = mem.size.max(end);
-        let spot = self.spot(dir, at)?;
-        self.put_entry(spot, &dir::bytes(self.volume, ino, name), None)?;
-        self.touch_content(dir)?;
+        let spot = self.spot(at)?;
+        self.put_entry(spot, &dir::bytes(self.volume(), ino, name), None)?;
+        self.file.map.edit.touch_content(self.dir())?;
         Ok(spot)
     }
 
@@ -115,17 +116,11 @@ impl Edit<'_> {
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
-    pub(crate) fn redirect(
-        &mut self,
-        dir: u32,
-        at: u64,
-        ino: u32,
-        stage: Option<Stage>,
-    ) -> Step<Spot> {
-        let spot = self.spot(dir, at)?;
+    pub(crate) fn redirect(&mut self, at: u64, ino: u32, stage: Option<Stage>) -> Step<Spot> {
+        let spot = self.spot(at)?;
         let mut bytes = [0; 2];
         let number = u16::try_from(ino).unwrap_or(0);
-        self.volume.order.put16(&mut bytes, 0, number);
+        self.volume().order.put16(&mut bytes, 0, number);
         self.put_entry(spot, &bytes, stage)?;
         Ok(spot)
     }
@@ -134,18 +129,18 @@ impl Edit<'_> {
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
-    pub(crate) fn remove_entry(&mut self, dir: u32, at: u64, stage: Option<Stage>) -> Step<()> {
-        self.redirect(dir, at, 0, stage)?;
-        Ok(self.touch_content(dir)?)
+    pub(crate) fn remove(&mut self, at: u64, stage: Option<Stage>) -> Step<()> {
+        self.redirect(at, 0, stage)?;
+        Ok(self.file.map.edit.touch_content(self.dir())?)
     }
 
     /// The content of a new directory.
     ///
     /// # Errors
     /// `NoSpace`; `Corrupt`; `Io`.
-    pub(crate) fn make_dots(&mut self, dir: u32, parent: u32) -> Step<()> {
-        let mut all = dir::bytes(self.volume, dir, b".").to_vec();
-        all.extend(dir::bytes(self.volume, parent, b".."));
-        self.write(dir, 0, &all)
+    pub(crate) fn make_dots(&mut self, parent: u32) -> Step<()> {
+        let mut all = dir::bytes(self.volume(), self.dir(), b".").to_vec();
+        all.extend(dir::bytes(self.volume(), parent, b".."));
+        self.file.write(0, &all)
     }
 }

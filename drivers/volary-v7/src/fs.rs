@@ -3,10 +3,10 @@
 use crate::attached::{Attached, State};
 use crate::blocks::Reader;
 use crate::dir;
-use crate::edit::Edit;
 use crate::inode::Inode;
-use crate::names::New;
 use crate::ondisk::{ENTRY_LEN, NAME_MAX, ROOT_INO, Variant};
+use crate::rename::rename;
+use crate::tree::{New, Tree};
 use std::ops::ControlFlow;
 use volary_core::{
     Attr, Caps, Cookie, Create, Ctx, DirBuf, Entry, Error, Extent, FileKind, FileSystem, Kind,
@@ -70,7 +70,7 @@ impl V7Fs {
         new: &New<'_>,
         set: &SetAttr,
     ) -> Result<Entry> {
-        self.made(self.0.change(cx, |edit| edit.make(dir, name, new, set)))
+        self.made(self.0.change(cx, |tree| tree.make(dir, name, new, set)))
     }
 
     /// Lists an entry; false if there is no room for it.
@@ -107,23 +107,23 @@ impl V7Fs {
 
 /// Returns what a create finds or makes.
 fn create(
-    edit: &mut Edit<'_>,
+    tree: &mut Tree<'_>,
     (dir, name): (NodeId, Name<'_>),
     how: Create,
     set: &SetAttr,
 ) -> Step<Inode> {
-    let found = edit.search(&edit.load(dir)?, name.as_bytes())?;
+    let found = tree.search(&tree.files.edit.load(dir)?, name.as_bytes())?;
     let Some((ino, _)) = found.filter(|_| how != Create::New) else {
-        return edit.make(dir, name, &New::File, set);
+        return tree.make(dir, name, &New::File, set);
     };
-    let inode = edit.inode(ino)?;
+    let inode = tree.files.edit.inode(ino)?;
     match inode.kind() {
         Some(FileKind::File) => {}
         Some(FileKind::Dir) => return Err(Kind::IsDir.into()),
         _ => return Err(Kind::Invalid.into()),
     }
     match how {
-        Create::Truncate => edit.setattr(inode.id()?, &SetAttr::size(0)),
+        Create::Truncate => tree.setattr(inode.id()?, &SetAttr::size(0)),
         _ => Ok(inode),
     }
 }
@@ -243,7 +243,7 @@ impl FileSystem for V7Fs {
     ) -> Result<(Entry, OpenId)> {
         let (inode, open) = self
             .0
-            .change_and_open(cx, |edit| create(edit, (dir, name), how, set))?;
+            .change_and_open(cx, |tree| create(tree, (dir, name), how, set))?;
         Ok((self.made(Ok(inode))?, open))
     }
 
@@ -280,28 +280,28 @@ impl FileSystem for V7Fs {
             return Err(Error::note(Kind::Unsupported, words));
         }
         let new = New::Symlink(target);
-        self.made(self.0.change(cx, |edit| {
-            let inode = edit.load(dir)?;
-            if edit.search(&inode, name.as_bytes())?.is_some() {
+        self.made(self.0.change(cx, |tree| {
+            let inode = tree.files.edit.load(dir)?;
+            if tree.search(&inode, name.as_bytes())?.is_some() {
                 return Err(Kind::Exists.into());
             }
             if target.len() > SYMLINK_MAX {
                 return Err(Kind::NameTooLong.into());
             }
-            edit.make(dir, name, &new, set)
+            tree.make(dir, name, &new, set)
         }))
     }
 
     fn link(&self, cx: &Ctx<'_>, node: NodeId, dir: NodeId, name: Name<'_>) -> Result<Entry> {
-        self.made(self.0.change(cx, |edit| edit.link(node, dir, name)))
+        self.made(self.0.change(cx, |tree| tree.link(node, dir, name)))
     }
 
     fn unlink(&self, cx: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<()> {
-        self.0.change(cx, |edit| edit.unlink(dir, name))
+        self.0.change(cx, |tree| tree.unlink(dir, name))
     }
 
     fn rmdir(&self, cx: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<()> {
-        self.0.change(cx, |edit| edit.rmdir(dir, name))
+        self.0.change(cx, |tree| tree.rmdir(dir, name))
     }
 
     fn rename(
@@ -314,7 +314,7 @@ impl FileSystem for V7Fs {
         flags: RenameFlags,
     ) -> Result<()> {
         self.0
-            .change(cx, |edit| edit.rename((from, name), (to, new_name), flags))
+            .change(cx, |tree| rename(tree, (from, name), (to, new_name), flags))
     }
 
     fn getattr(&self, _: &Ctx<'_>, node: NodeId) -> Result<Attr> {
@@ -325,7 +325,7 @@ impl FileSystem for V7Fs {
     }
 
     fn setattr(&self, cx: &Ctx<'_>, node: NodeId, set: &SetAttr) -> Result<Attr> {
-        let inode = self.0.change(cx, |edit| edit.setattr(node, set));
+        let inode = self.0.change(cx, |tree| tree.setattr(node, set));
         Ok(self.made(inode)?.attr)
     }
 
@@ -355,12 +355,12 @@ impl FileSystem for V7Fs {
 
     fn write(&self, cx: &Ctx<'_>, open: OpenId, offset: Option<u64>, data: &[u8]) -> Result<u64> {
         let open = self.0.to_change(open)?;
-        self.0.change_content(cx, |edit| {
-            let inode = edit.load(open.id)?;
+        self.0.change_content(cx, |tree| {
+            let inode = tree.files.edit.load(open.id)?;
             let offset = offset.unwrap_or(inode.size);
-            edit.write(inode.ino, offset, data)?;
+            tree.files.file(inode.ino).write(offset, data)?;
             if !data.is_empty() {
-                edit.touch_content(inode.ino)?;
+                tree.files.edit.touch_content(inode.ino)?;
             }
             Ok(offset.saturating_add(data.len() as u64))
         })
@@ -390,10 +390,10 @@ impl FileSystem for V7Fs {
         if end > self.0.volume.size_max() {
             return Err(Kind::TooBig.into());
         }
-        self.0.change_content(cx, |edit| {
-            let inode = edit.load(id)?;
-            edit.punch(inode.ino, offset, len)?;
-            Ok(edit.touch_content(inode.ino)?)
+        self.0.change_content(cx, |tree| {
+            let inode = tree.files.edit.load(id)?;
+            tree.files.file(inode.ino).punch(offset, len)?;
+            Ok(tree.files.edit.touch_content(inode.ino)?)
         })
     }
 

@@ -8,8 +8,10 @@
 //! | `inode`, `blocks`, `dir` | inodes, where the bytes of files lie, entries of directories |
 //! | `alloc` | the free list and the list of free inodes |
 //! | `node`, `attached` | inodes in memory; an attached volume |
-//! | `edit` | a change, done as a whole or taken back; its parts are `names`, `entries`, `attrs`, `file`, `bmap` |
-//! | `commit` | the order in which changes come to the disk |
+//! | `edit`, `room` | a change, done as a whole or taken back: inodes and bytes; blocks and inodes that it takes and frees |
+//! | `bmap`, `file`, `attrs`, `files` | a file's addresses, its content and attributes; all of them by inode |
+//! | `entries`, `tree`, `rename` | a directory's entries, names, a rename under way |
+//! | `epoch`, `commit` | what changes since the last commit did; the order in which they come to the disk |
 //! | `fs` | the [`FileSystem`](volary_core::FileSystem) |
 //! | `make`, `check`, `info`, `dump`, `map`, `tune`, `badsect`, `options` | mkfs, fsck and the other tools |
 //!
@@ -69,16 +71,20 @@ mod dir;
 mod dump;
 mod edit;
 mod entries;
+mod epoch;
 mod file;
+mod files;
 mod fs;
 mod info;
 mod inode;
 mod make;
 mod map;
-mod names;
 mod node;
 mod ondisk;
 mod options;
+mod rename;
+mod room;
+mod tree;
 mod tune;
 mod v7;
 mod volume;

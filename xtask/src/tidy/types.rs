@@ -9,19 +9,38 @@ use std::path::Path;
 const METHODS_MAX: usize = 40;
 const FILES_MAX: usize = 5;
 
-/// Types that have more: methods, files. They may become fewer, and are lowered here then.
-const TYPES: &[(&str, &str, usize, usize)] = &[
-    ("crates/volary-block", "Cache", 66, 7),
-    ("crates/volary-session", "Session", 165, 13),
-    ("crates/volary-testkit", "Case", 50, 1),
-    ("drivers/volary-cedar", "Attached", 57, 4),
-    ("drivers/volary-cedar", "Core", 183, 14),
-    ("drivers/volary-ext4", "Store", 83, 11),
-    ("drivers/volary-fat", "Mender", 93, 9),
-    ("drivers/volary-ffs", "Edit", 106, 8),
-    ("drivers/volary-ntfs", "Store", 57, 14),
-    ("drivers/volary-v7", "Edit", 57, 6),
+/// Types that have more: methods, files, and why they are left. They may become fewer, and are lowered here then.
+const TYPES: &[(&str, &str, usize, usize, &str)] = &[
+    (
+        "crates/volary-block",
+        "Cache",
+        66,
+        7,
+        "what all drivers call: reads, writes, stages of a commit, reading ahead, over one table of pages",
+    ),
+    (
+        "crates/volary-session",
+        "Session",
+        165,
+        13,
+        "the public interface: a method for each thing that a server asks; state is in parts below",
+    ),
+    (
+        "crates/volary-testkit",
+        "Case",
+        50,
+        1,
+        "the words of the suite: a short method for each operation, over one volume",
+    ),
+    ("drivers/volary-cedar", "Attached", 57, 4, UNSPLIT),
+    ("drivers/volary-cedar", "Core", 183, 14, UNSPLIT),
+    ("drivers/volary-ext4", "Store", 83, 11, UNSPLIT),
+    ("drivers/volary-fat", "Mender", 93, 9, UNSPLIT),
+    ("drivers/volary-ntfs", "Store", 57, 14, UNSPLIT),
 ];
+
+/// No reason but work: it is to become parts.
+const UNSPLIT: &str = "not yet split";
 
 /// Methods and files of each type of a crate that is defined once there.
 type Types = BTreeMap<String, (usize, BTreeSet<String>)>;

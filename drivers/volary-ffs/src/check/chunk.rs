@@ -1,8 +1,8 @@
 //! A chunk of a directory, made whole again with the entries that can be told from its bytes.
 
-use crate::dir::{self, d_type, needed};
-use crate::ondisk::{DIRBLKSIZ, DIRECT_HEAD, Stored};
-use crate::volume::Volume;
+use crate::directory::dir::{self, d_type, needed};
+use crate::disk::ondisk::{DIRBLKSIZ, DIRECT_HEAD, Stored};
+use crate::disk::volume::Volume;
 use volary_core::{FileKind, Name};
 
 /// Bytes of a chunk.

@@ -1,10 +1,10 @@
 //! Where a directory ends whose size says more than it has: its last block would have fragments
 //! that are others'.
 
-use crate::blocks::{Block, Reader};
-use crate::dir::{Dir, size_max};
-use crate::inode::Inode;
-use crate::ondisk::{DIRBLKSIZ, UFS_NDADDR};
+use crate::directory::dir::{Dir, size_max};
+use crate::disk::ondisk::{DIRBLKSIZ, UFS_NDADDR};
+use crate::inodes::blocks::{Block, Reader};
+use crate::inodes::inode::Inode;
 use volary_core::{Kind, Result};
 
 /// Returns where a directory ends, if that is before its size says: by its own count of sectors it has

@@ -1,10 +1,10 @@
 //! The superblock that a check goes by: the first, or a replica of it that is found.
 
 use super::findings::{Findings, finding, wrong_hash};
-use crate::hash::is_superblock_right;
-use crate::replica::is_replica;
-use crate::superblock::Found;
-use crate::volume::Volume;
+use crate::disk::hash::is_superblock_right;
+use crate::disk::replica::is_replica;
+use crate::disk::superblock::Found;
+use crate::disk::volume::Volume;
 use volary_block::Skipping;
 use volary_core::{BlockDevice, Error, Finding, Progress, Result, Severity};
 

@@ -1,10 +1,9 @@
 //! The inodes that are in use, and whose fragments are whose: what phase 1 finds out, and the others go by.
 
 use super::likely::Fields;
-use crate::blocks::Reader;
-use crate::inode::Inode;
-use crate::map::reserved;
-use crate::volume::Volume;
+use crate::disk::volume::Volume;
+use crate::inodes::blocks::Reader;
+use crate::inodes::inode::Inode;
 use std::collections::{BTreeMap, BTreeSet};
 use volary_core::{Error, FileKind, Kind, Result};
 use volary_ondisk::Bits;
@@ -55,7 +54,7 @@ impl Inodes {
             is_partial: false,
         };
         for group in 0..volume.ncg {
-            let (first, end) = reserved(volume, group);
+            let (first, end) = volume.reserved(group);
             inodes.take_system(first, end);
             inodes.check_room()?;
         }

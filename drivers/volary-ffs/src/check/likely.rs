@@ -1,12 +1,12 @@
 //! What an inode was before its mode or its size was damaged, as far as the rest of it and the
 //! blocks that it has tell.
 
-use crate::blocks::Reader;
-use crate::dir::{Damage, Dir, entries};
-use crate::inode::Inode;
-use crate::ondisk::{DIRBLKSIZ, UFS_NDADDR, UFS_ROOTINO};
-use crate::sweep::{Below, Pointer, Slot, sweep};
-use crate::xattr;
+use crate::directory::dir::{Damage, Dir, entries};
+use crate::disk::ondisk::{DIRBLKSIZ, UFS_NDADDR, UFS_ROOTINO};
+use crate::inodes::blocks::Reader;
+use crate::inodes::inode::Inode;
+use crate::inodes::sweep::{Below, Pointer, Slot, sweep};
+use crate::inodes::xattr;
 use std::fmt;
 use volary_core::{Error, FileKind, Result};
 

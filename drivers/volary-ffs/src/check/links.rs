@@ -3,7 +3,7 @@
 use super::findings::{Findings, finding};
 use super::inodes::Inodes;
 use super::plan::Plan;
-use crate::blocks::Reader;
+use crate::inodes::blocks::Reader;
 use volary_core::{FileKind, Finding, Severity};
 
 /// Compares the links that were found with those that inodes say they have.

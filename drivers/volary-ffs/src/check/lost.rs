@@ -1,9 +1,10 @@
 //! `lost+found`: names for what has lost its own.
 
 use super::plan::Plan;
-use crate::attached::Attached;
-use crate::edit::{Edit, Step, Stop};
-use crate::inode::Inode;
+use crate::attached::operations::Attached;
+use crate::change::edit::{Step, Stop};
+use crate::inodes::inode::Inode;
+use crate::tree::names::Tree;
 use std::sync::Arc;
 use volary_block::Recorder;
 use volary_core::{BlockDevice, Cancel, Cred, Ctx, FileKind, Kind, Result, Time};
@@ -19,11 +20,11 @@ const DIRECTORIES: [&[u8]; 2] = [b"lost+found", b"lost+found.1"];
 pub(super) fn mend(dev: &Arc<dyn BlockDevice>, plan: &Plan, now: Time) -> Result<u64> {
     attached(dev, now, |attached, cx| {
         for (&(dir, from), &to) in &plan.holes {
-            within_room(attached.change(cx, |edit| edit.fill_hole(dir, from..to)))?;
+            within_room(attached.change(cx, |tree| tree.entries(dir).fill_hole(from..to)))?;
         }
         // Names of directories with holes can be neither looked for nor made.
         for &ino in plan.lost.iter().filter(|_| plan.holes.is_empty()) {
-            within_room(attached.change(cx, |edit| connect(edit, ino)))?;
+            within_room(attached.change(cx, |tree| connect(tree, ino)))?;
         }
         Ok(())
     })
@@ -60,20 +61,20 @@ pub(super) fn within_room(done: Result<()>) -> Result<()> {
     }
 }
 
-fn connect(edit: &mut Edit<'_>, ino: u32) -> Step<()> {
-    let inode = match edit.inode(ino) {
+fn connect(tree: &mut Tree<'_>, ino: u32) -> Step<()> {
+    let inode = match tree.files.edit.inode(ino) {
         Err(e) if e == Kind::Stale => return Ok(()),
         inode => inode?,
     };
-    let into = directory(edit)?;
-    let text = free_text(edit, &into, ino)?;
-    let kind = edit.kind_of(ino)?;
-    edit.add_entry(into.ino, text.as_bytes(), (ino, kind))?;
+    let into = directory(tree)?;
+    let text = free_text(tree, &into, ino)?;
+    let kind = tree.files.edit.kind_of(ino)?;
+    tree.entries(into.ino).add(text.as_bytes(), (ino, kind))?;
     if kind == FileKind::Dir {
         // The count of links is put right by the next round.
-        return edit.adopt(&inode, into.ino);
+        return tree.adopt(&inode, into.ino);
     }
-    edit.node(ino)?.mem.nlink = 1;
+    tree.files.edit.node(ino)?.mem.nlink = 1;
     Ok(())
 }
 
@@ -83,10 +84,10 @@ pub(super) fn text(ino: u32) -> String {
 }
 
 /// Returns the same, with a number behind it where the name is taken.
-fn free_text(edit: &mut Edit<'_>, into: &Inode, ino: u32) -> Step<String> {
+fn free_text(tree: &mut Tree<'_>, into: &Inode, ino: u32) -> Step<String> {
     let mut taken = text(ino);
     for number in 1_u32.. {
-        if edit.search(into, taken.as_bytes())?.is_none() {
+        if tree.lookup.search(into, taken.as_bytes())?.is_none() {
             break;
         }
         taken = format!("{}.{number}", text(ino));
@@ -97,11 +98,11 @@ fn free_text(edit: &mut Edit<'_>, into: &Inode, ino: u32) -> Step<String> {
 /// Returns the directory, made if it is not there.
 ///
 /// # Errors
-/// As [`Edit::directory_of_root`].
-fn directory(edit: &mut Edit<'_>) -> Step<Inode> {
+/// As [`Tree::directory_of_root`].
+fn directory(tree: &mut Tree<'_>) -> Step<Inode> {
     let mut found = Err(Kind::NotDir.into());
     for name in DIRECTORIES {
-        found = edit.directory_of_root(name);
+        found = tree.directory_of_root(name);
         if !matches!(&found, Err(Stop::Error(e)) if *e == Kind::NotDir) {
             break;
         }

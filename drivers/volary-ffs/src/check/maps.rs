@@ -5,13 +5,13 @@ use super::head::is_alike;
 use super::inodes::Inodes;
 use super::plan::{Plan, Writer};
 use super::rebuild;
-use crate::blocks::Reader;
-use crate::cg::Group;
-use crate::commit::Head;
-use crate::hash::is_superblock_right;
-use crate::ondisk::Stored;
-use crate::superblock::Found;
-use crate::volume::Volume;
+use crate::attached::head::Head;
+use crate::disk::hash::is_superblock_right;
+use crate::disk::ondisk::Stored;
+use crate::disk::superblock::Found;
+use crate::disk::volume::Volume;
+use crate::groups::cg::Group;
+use crate::inodes::blocks::Reader;
 use volary_core::{FileKind, Finding, Kind, Result, Severity};
 
 /// # Errors

@@ -4,6 +4,8 @@
 //! Mending goes by rounds: what a round finds in inodes and directories is mended, then maps
 //! and sums are made anew, and another round looks whether all is well. Preening mends
 //! nothing where it finds more than a power cut leaves.
+//!
+//! May use all rooms but `look` and `make`.
 
 mod blocks_and_sizes;
 mod chunk;
@@ -24,10 +26,10 @@ mod rebuild;
 mod room;
 mod root;
 
-use crate::attached::{LOOK_MEMORY, cache};
-use crate::blocks::Reader;
-use crate::commit::Head;
-use crate::volume::Volume;
+use crate::attached::head::Head;
+use crate::disk::cache::{LOOK_MEMORY, cache};
+use crate::disk::volume::Volume;
+use crate::inodes::blocks::Reader;
 use findings::{Findings, finding};
 use head::Chosen;
 use inodes::Inodes;

@@ -3,9 +3,9 @@
 
 use super::findings::Findings;
 use super::inodes::Inodes;
-use crate::blocks::Reader;
-use crate::dir::{DAMAGE_MAX, Dir};
-use crate::ondisk::UFS_ROOTINO;
+use crate::directory::dir::{DAMAGE_MAX, Dir};
+use crate::disk::ondisk::UFS_ROOTINO;
+use crate::inodes::blocks::Reader;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use volary_core::{FileKind, Result};
 

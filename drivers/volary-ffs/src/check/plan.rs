@@ -6,11 +6,11 @@
 
 use super::chunk::Chunk;
 use super::likely;
-use crate::blocks::Reader;
-use crate::dir::{Dir, d_type};
-use crate::inode::Inode;
-use crate::ondisk::{DIRBLKSIZ, DIRECT_HEAD, Stored};
-use crate::sweep::{self, Slot};
+use crate::directory::dir::{Dir, d_type};
+use crate::disk::ondisk::{DIRBLKSIZ, DIRECT_HEAD, Stored};
+use crate::inodes::blocks::Reader;
+use crate::inodes::inode::Inode;
+use crate::inodes::sweep::{self, Slot};
 use std::collections::{BTreeMap, BTreeSet};
 use volary_block::Stage;
 use volary_core::{Error, FileKind, Kind, Result};
@@ -255,7 +255,7 @@ fn mend_entry(writer: &mut Writer<'_>, dir: u32, at: u64, entry: Entry) -> Resul
 }
 
 /// Takes an entry out of a chunk.
-fn remove(order: crate::ondisk::Order, bytes: &mut [u8], at: usize) {
+fn remove(order: crate::disk::ondisk::Order, bytes: &mut [u8], at: usize) {
     let length = |bytes: &[u8], at: usize| u16::get(order, bytes, at + 4);
     let (mut before, mut here) = (None, 0);
     while here < at {
@@ -354,7 +354,7 @@ pub(super) fn beyond(reader: &Reader<'_>, inode: &Inode) -> Result<Beyond> {
     let direct = inode.db.iter().enumerate();
     let direct = direct.filter(|(lbn, first)| *lbn as u64 >= count && **first != 0);
     found.direct = direct.map(|(lbn, _)| lbn).collect();
-    let mut first = crate::ondisk::UFS_NDADDR;
+    let mut first = crate::disk::ondisk::UFS_NDADDR;
     for (level, &pointer) in inode.ib.iter().enumerate() {
         let span = volume.nindir.saturating_pow(level as u32 + 1);
         match pointer {

@@ -7,11 +7,10 @@ use super::likely;
 use super::paths;
 use super::plan::{Plan, Write};
 use super::room::Room;
-use crate::blocks::{Block, Reader};
-use crate::inode::Inode;
-use crate::map::reserved;
-use crate::ondisk::{DIRBLKSIZ, SF_SNAPSHOT};
-use crate::sweep::{Below, Pointer, Slot, sweep};
+use crate::disk::ondisk::{DIRBLKSIZ, SF_SNAPSHOT};
+use crate::inodes::blocks::{Block, Reader};
+use crate::inodes::inode::Inode;
+use crate::inodes::sweep::{Below, Pointer, Slot, sweep};
 use std::collections::BTreeSet;
 use std::ops::Range;
 use volary_core::{FileKind, Finding, Result, Severity};
@@ -453,7 +452,7 @@ fn is_format(reader: &Reader<'_>, block: &Block) -> bool {
     let volume = reader.volume;
     let summaries = volume.csaddr..volume.csaddr + volume.cssize.div_ceil(volume.fsize);
     (block.first..block.first + block.fragments).any(|fragment| {
-        let (first, end) = reserved(volume, volume.group_of(fragment));
+        let (first, end) = volume.reserved(volume.group_of(fragment));
         (first..end).contains(&fragment) || summaries.contains(&fragment)
     })
 }

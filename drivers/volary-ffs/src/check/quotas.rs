@@ -5,7 +5,7 @@ use super::findings::{Findings, finding};
 use super::inodes::Inodes;
 use super::lost::{attached, within_room};
 use super::plan::Plan;
-use crate::blocks::Reader;
+use crate::inodes::blocks::Reader;
 use crate::quota::{Counts, QuotaFile};
 use std::sync::Arc;
 use volary_core::{BlockDevice, Finding, Kind, QuotaOf, Result, Severity, Time};

@@ -1,10 +1,10 @@
 //! Cylinder groups, made anew from what inodes take. Counted here, not by the allocator.
 
 use super::inodes::Inodes;
-use crate::blocks::Reader;
-use crate::cg::Group;
-use crate::ondisk::{CG_MAGIC, CG_MAGIC_AT, Stored, ocg};
-use crate::volume::{Variant, Volume};
+use crate::disk::ondisk::{CG_MAGIC, CG_MAGIC_AT, Stored, ocg};
+use crate::disk::volume::{Variant, Volume};
+use crate::groups::cg::Group;
+use crate::inodes::blocks::Reader;
 use volary_core::{FileKind, Result};
 
 /// A group as it should be, and its sums.

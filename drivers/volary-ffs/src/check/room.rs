@@ -1,8 +1,8 @@
 //! Free room for copies that a check makes of blocks with two owners.
 
 use super::inodes::Inodes;
-use crate::blocks::Reader;
-use crate::cg::Group;
+use crate::groups::cg::Group;
+use crate::inodes::blocks::Reader;
 use std::collections::BTreeMap;
 
 /// Looks for free fragments, each of which it gives once.

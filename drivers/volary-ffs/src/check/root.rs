@@ -3,12 +3,12 @@
 use super::findings::{Findings, finding};
 use super::inodes::Inodes;
 use super::plan::{Plan, Writer, too_damaged};
-use crate::blocks::Reader;
-use crate::cg::Group;
-use crate::dir::{self, entries};
-use crate::inode::Inode;
-use crate::ondisk::{DIRBLKSIZ, UFS_ROOTINO};
-use crate::store::kept;
+use crate::directory::dir::{self, entries};
+use crate::disk::ondisk::{DIRBLKSIZ, UFS_ROOTINO};
+use crate::groups::cg::Group;
+use crate::inodes::blocks::Reader;
+use crate::inodes::inode::Inode;
+use crate::inodes::store::kept;
 use volary_core::{FileKind, Finding, Kind, Result, Severity, Time};
 
 /// Permissions of a root that is made anew.

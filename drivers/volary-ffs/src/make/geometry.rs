@@ -1,9 +1,8 @@
 //! Disks that have a geometry: sectors, tracks and cylinders (sections 3.1 and 3.3 of the
 //! paper), with the rotational layout tables.
 
-use super::invalid;
-use super::request::small;
-use crate::ondisk::{Order, SBLOCKSIZE, Stored, Superblock};
+use crate::disk::ondisk::{Order, SBLOCKSIZE, Stored, Superblock};
+use crate::parameters::values::{invalid, small};
 use volary_core::{Options, Result};
 
 /// Bytes of a sector.

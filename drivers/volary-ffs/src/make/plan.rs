@@ -1,9 +1,9 @@
 //! How the volume is laid out.
 
 use super::geometry::Geometry;
-use super::invalid;
 use super::request::{Request, What};
-use crate::ondisk::SBLOCKSIZE;
+use crate::disk::ondisk::SBLOCKSIZE;
+use crate::parameters::values::invalid;
 use volary_core::Result;
 
 /// Groups that a volume has at least, unless it is too small for them.

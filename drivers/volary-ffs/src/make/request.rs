@@ -1,9 +1,9 @@
 //! What the user asked for, each part checked by itself.
 
 use super::geometry::Geometry;
-use super::invalid;
-use crate::hash::Hashes;
-use crate::ondisk::{Order, VOLNAME};
+use crate::disk::hash::Hashes;
+use crate::disk::ondisk::Order;
+use crate::parameters::values::{invalid, label, small};
 use volary_core::{Make, OptionSpec, Options, Result};
 
 const fn spec(name: &'static str, value: &'static str, help: &'static str) -> OptionSpec {
@@ -252,37 +252,4 @@ fn sizes(options: &Options, size: u64) -> Result<(u64, u64)> {
         )));
     }
     Ok((bsize, fsize))
-}
-
-/// Returns a number in a range, which `i32` has room for; `None` if it is not given.
-///
-/// # Errors
-/// `Invalid`.
-pub(crate) fn small(
-    options: &Options,
-    name: &str,
-    range: std::ops::RangeInclusive<u64>,
-) -> Result<Option<i32>> {
-    let Some(n) = options.number(name)? else {
-        return Ok(None);
-    };
-    let words = || invalid(format!("{name}={n}: {} to {}", range.start(), range.end()));
-    let fits = i32::try_from(n).ok().filter(|_| range.contains(&n));
-    fits.ok_or_else(words).map(Some)
-}
-
-/// Returns a label as it is stored, without the NULs behind it.
-///
-/// # Errors
-/// `Invalid` for one that is too long, or has a NUL.
-pub(crate) fn label(text: &str) -> Result<Vec<u8>> {
-    let label = text.as_bytes();
-    if label.len() >= VOLNAME.len() || label.contains(&0) {
-        let most = VOLNAME.len() - 1;
-        return Err(invalid(format!(
-            "the label has {} bytes: at most {most}",
-            label.len()
-        )));
-    }
-    Ok(label.to_vec())
 }

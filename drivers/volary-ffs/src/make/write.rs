@@ -3,8 +3,8 @@
 use super::geometry::Geometry;
 use super::plan::Plan;
 use super::request::What;
-use crate::hash::seal_made;
-use crate::ondisk::{
+use crate::disk::hash::seal_made;
+use crate::disk::ondisk::{
     CG_MAGIC, CgHeader, DIRBLKSIZ, FS_44INODEFMT, FS_FLAGS_UPDATED, FS_METACKHASH, FS_UFS1_MAGIC,
     FS_UFS2_MAGIC, SBLOCKSEARCH, SBLOCKSIZE, Stored, Superblock, Ufs1Dinode, Ufs2Dinode, VOLNAME,
 };

@@ -1,11 +1,11 @@
 //! Counting what users and groups have taken (`quotacheck`).
 
 use super::{QuotaFile, owner, weight};
-use crate::blocks::Reader;
-use crate::cg::Group;
-use crate::inode::Inode;
-use crate::scan::{Visitor, scan};
-use crate::volume::Volume;
+use crate::disk::volume::Volume;
+use crate::groups::cg::Group;
+use crate::groups::scan::{Visitor, scan};
+use crate::inodes::blocks::Reader;
+use crate::inodes::inode::Inode;
 use std::collections::BTreeMap;
 use volary_core::{QuotaOf, Result};
 

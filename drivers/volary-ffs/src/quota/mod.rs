@@ -3,23 +3,25 @@
 //! What a change takes is charged as a whole when it is done (`charge`); records that differ
 //! from those of the files stay in memory until the commit writes them. What the files say
 //! may lag behind after a power cut: `count` puts it right, for the check too.
+//!
+//! May use `disk`, `inodes`, `groups`, `directory` and `change`.
 
-mod ask;
 mod charge;
 mod count;
 mod passed;
 mod record;
 
+pub(crate) use charge::Charges;
 pub(crate) use count::Counts;
 pub(crate) use passed::Warnings;
-pub(crate) use record::{Form, Grace, Record};
+pub(crate) use record::{Form, Grace, Record, Share};
 
-use crate::blocks::Reader;
-use crate::dir::Dir;
-use crate::inode::Inode;
-use crate::node::Nodes;
-use crate::ondisk::UFS_ROOTINO;
-use crate::volume::Variant;
+use crate::directory::dir::Dir;
+use crate::disk::ondisk::UFS_ROOTINO;
+use crate::disk::volume::Variant;
+use crate::inodes::blocks::Reader;
+use crate::inodes::inode::Inode;
+use crate::inodes::node::Nodes;
 use std::collections::BTreeMap;
 use volary_block::Stage;
 use volary_core::{Error, FileKind, Kind, QuotaOf, Result};
@@ -46,7 +48,7 @@ pub(crate) struct QuotaFile {
 
 impl QuotaFile {
     /// One of which nothing is in memory.
-    fn new(ino: u32, form: Form) -> Self {
+    pub(crate) fn new(ino: u32, form: Form) -> Self {
         Self {
             ino,
             form,
@@ -94,7 +96,7 @@ impl QuotaFile {
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
-    fn record(&self, reader: &Reader<'_>, nodes: &Nodes, id: u32) -> Result<Record> {
+    pub(crate) fn record(&self, reader: &Reader<'_>, nodes: &Nodes, id: u32) -> Result<Record> {
         if let Some(kept) = self.records.get(&id) {
             return Ok(kept.record);
         }
@@ -112,7 +114,8 @@ impl QuotaFile {
         }
     }
 
-    fn set(&mut self, id: u32, record: Record) -> Option<Kept> {
+    /// Puts a record into memory, to be written with the next commit. Gives what there was of it.
+    pub(crate) fn set(&mut self, id: u32, record: Record) -> Option<Kept> {
         let kept = Kept {
             record,
             is_dirty: true,
@@ -124,9 +127,37 @@ impl QuotaFile {
     ///
     /// # Errors
     /// As [`record`](Self::record).
-    fn grace(&self, reader: &Reader<'_>, nodes: &Nodes) -> Result<[Grace; 2]> {
+    pub(crate) fn grace(&self, reader: &Reader<'_>, nodes: &Nodes) -> Result<[Grace; 2]> {
         let times = self.record(reader, nodes, 0)?.map(|share| share.time);
         Ok(times.map(|time| self.form.grace(time)))
+    }
+
+    /// Returns the first record from number `from` on that is not all zeros, as it is now.
+    ///
+    /// # Errors
+    /// `Corrupt`; `Io`.
+    pub(crate) fn next(
+        &self,
+        reader: &Reader<'_>,
+        nodes: &Nodes,
+        from: u32,
+    ) -> Result<Option<(u32, Record)>> {
+        let in_memory = self.records.range(from..);
+        let mut used = in_memory.filter(|(_, kept)| kept.record != Record::default());
+        let kept = used.next().map(|(&id, kept)| (id, kept.record));
+        let inode = nodes.inode(reader, self.ino.into())?;
+        let mut found = None;
+        self.stored(reader, &inode, from, &mut |id, record| {
+            // What is in memory is newer.
+            if !self.records.contains_key(&id) {
+                found = Some((id, record));
+            }
+            found.is_none() && kept.is_none_or(|(first, _)| id < first)
+        })?;
+        Ok(match (kept, found) {
+            (Some(kept), Some(found)) if kept.0 < found.0 => Some(kept),
+            (kept, found) => found.or(kept),
+        })
     }
 
     /// Each record of the file that is not all zeros, by number, from number `from` on, as the
@@ -241,12 +272,18 @@ impl Quotas {
         self.slot_of(of).as_ref()
     }
 
-    fn get_mut(&mut self, of: QuotaOf) -> Option<&mut QuotaFile> {
+    /// Returns the file of quotas that are on, to be changed.
+    pub(crate) fn get_mut(&mut self, of: QuotaOf) -> Option<&mut QuotaFile> {
         self.slot(of).as_mut()
     }
 
+    /// Puts a file in place of what there was, if anything.
+    pub(crate) fn set(&mut self, of: QuotaOf, file: Option<QuotaFile>) -> Option<QuotaFile> {
+        std::mem::replace(self.slot(of), file)
+    }
+
     /// Takes what was done to a record back.
-    pub(crate) fn put_back(&mut self, of: QuotaOf, id: u32, before: Option<Kept>) {
+    fn put_back(&mut self, of: QuotaOf, id: u32, before: Option<Kept>) {
         if let Some(file) = self.get_mut(of) {
             file.put(id, before);
         }
@@ -267,7 +304,7 @@ impl Quotas {
     }
 
     /// Returns those that are on.
-    fn on(&self) -> impl Iterator<Item = QuotaOf> + use<> {
+    pub(crate) fn on(&self) -> impl Iterator<Item = QuotaOf> + use<> {
         let on = QuotaOf::ALL.map(|of| self.get(of).is_some().then_some(of));
         on.into_iter().flatten()
     }
@@ -301,7 +338,7 @@ impl Quotas {
 
 /// Returns the form of new quota files: what the systems that have the variant read. Those of groups
 /// came when 4.3BSD's format was still in use (4.3BSD-Reno).
-fn form_of(reader: &Reader<'_>, of: QuotaOf) -> Form {
+pub(crate) fn form_of(reader: &Reader<'_>, of: QuotaOf) -> Form {
     match (reader.volume.variant, of) {
         (Variant::Ufs2, _) => Form::Wide,
         (Variant::Bsd43, QuotaOf::Users) => Form::Warned(reader.volume.order),

@@ -3,7 +3,7 @@
 //! and numbers of 32 bits, both in the byte order of the machine; FreeBSD's also 64 bits,
 //! big-endian, behind a header.
 
-use crate::ondisk::{Order, Stored};
+use crate::disk::ondisk::{Order, Stored};
 use volary_core::QuotaOf;
 
 /// Time of grace where the file names none: a week, in seconds (`MAX_DQ_TIME`).
@@ -78,7 +78,7 @@ impl Form {
     }
 
     /// Returns what a file begins with.
-    pub(super) fn header(self) -> Vec<u8> {
+    pub(crate) fn header(self) -> Vec<u8> {
         let mut bytes = Vec::new();
         if self == Self::Wide {
             bytes.extend_from_slice(MAGIC);
@@ -110,7 +110,7 @@ impl Form {
     }
 
     /// Most blocks and inodes that there is room for.
-    pub(super) fn most(self) -> [u64; 2] {
+    pub(crate) fn most(self) -> [u64; 2] {
         match self {
             Self::Warned(_) => [u32::MAX.into(), u16::MAX.into()],
             Self::Narrow(_) => [u32::MAX.into(); 2],
@@ -157,7 +157,7 @@ impl Form {
         ]
     }
 
-    pub(super) fn stored(self, [blocks, inodes]: &Record) -> Vec<u8> {
+    pub(crate) fn stored(self, [blocks, inodes]: &Record) -> Vec<u8> {
         let numbers = [
             blocks.hard,
             blocks.soft,
@@ -201,7 +201,7 @@ impl Share {
 
     /// Counts `delta` more at time `now`; `grace` is what a soft limit gives. False if that
     /// is refused: nothing is counted then. With `force` nothing is.
-    pub(super) fn count(&mut self, delta: i64, (now, grace): (i64, Grace), force: bool) -> bool {
+    pub(crate) fn count(&mut self, delta: i64, (now, grace): (i64, Grace), force: bool) -> bool {
         let used = self.used.saturating_add_signed(delta);
         let is_over = |used: u64| self.soft != 0 && used >= self.soft;
         let begins = is_over(used) && (!is_over(self.used) || self.time == 0);
@@ -223,7 +223,7 @@ impl Share {
     }
 
     /// A soft limit is new: who is past it already has all that it gives.
-    pub(super) fn begin(&mut self, grace: Grace) {
+    pub(crate) fn begin(&mut self, grace: Grace) {
         self.time = match grace {
             Grace::Secs(_) => 0,
             Grace::Warnings => WARNINGS,
@@ -232,7 +232,7 @@ impl Share {
 
     /// When the soft limit is a hard one, of who is past it, in seconds: long ago where no
     /// warnings are left; `None` where there is no telling.
-    pub(super) fn until(&self, form: Form) -> Option<i64> {
+    pub(crate) fn until(&self, form: Form) -> Option<i64> {
         let is_over = self.is_over();
         let is_told = match form {
             Form::Warned(_) => self.time == 0,

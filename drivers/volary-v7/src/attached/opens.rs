@@ -1,9 +1,10 @@
 //! Opens of an attached volume.
 
 use super::{Attached, State, or_fail};
-use crate::edit::{Edit, Step, Stop};
+use crate::edit::{Step, Stop};
 use crate::inode::Inode;
 use crate::node::{Node, Open};
+use crate::tree::Tree;
 use volary_block::Stage;
 use volary_core::{Ctx, Extent, FileKind, Kind, Mode, NodeId, OpenId, Result};
 
@@ -56,7 +57,7 @@ impl Attached {
     pub(crate) fn change_and_open(
         &self,
         cx: &Ctx<'_>,
-        act: impl FnMut(&mut Edit<'_>) -> Step<Inode>,
+        act: impl FnMut(&mut Tree<'_>) -> Step<Inode>,
     ) -> Result<(Inode, OpenId)> {
         self.with_changes(cx, |state| {
             let inode = self.change_state(state, cx, act)?;
@@ -89,13 +90,13 @@ impl Attached {
             }
             return Ok(());
         }
-        let Some(mut edit) = self.edit(state, cx.now) else {
+        let Some(mut tree) = self.tree(state, cx.now) else {
             return Ok(());
         };
-        let result = match edit.release(ino) {
-            Ok(()) => edit.done(),
-            Err(Stop::Error(e)) => edit.take_back().and(Err(e)),
-            Err(Stop::Commit) => edit.take_back(),
+        let result = match tree.files.release(ino) {
+            Ok(()) => tree.files.done(),
+            Err(Stop::Error(e)) => tree.files.take_back().and(Err(e)),
+            Err(Stop::Commit) => tree.files.take_back(),
         };
         state.epoch.is_dirty = true;
         let result = or_fail(state, result);

@@ -1,10 +1,10 @@
 //! `lost+found`: names for what has lost its own.
 
 use crate::attached::Attached;
-use crate::edit::{Edit, Step};
+use crate::edit::Step;
 use crate::inode::Inode;
-use crate::names::New;
 use crate::ondisk::{Order, ROOT_INO};
+use crate::tree::{New, Tree};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use volary_block::Recorder;
@@ -33,7 +33,7 @@ pub(super) fn mend(
         cancel: &cancel,
     };
     for &ino in lost {
-        match attached.change(&cx, |edit| connect(edit, ino)) {
+        match attached.change(&cx, |tree| connect(tree, ino)) {
             Err(e) if e == Kind::NoSpace => break,
             done => done?,
         }
@@ -42,32 +42,32 @@ pub(super) fn mend(
     Ok(counted.counts().write_bytes / 512)
 }
 
-fn connect(edit: &mut Edit<'_>, ino: u32) -> Step<()> {
-    let inode = match edit.inode(ino) {
+fn connect(tree: &mut Tree<'_>, ino: u32) -> Step<()> {
+    let inode = match tree.files.edit.inode(ino) {
         Err(e) if e == Kind::Stale => return Ok(()),
         inode => inode?,
     };
-    let into = directory(edit)?;
-    let text = free_text(edit, &into, ino)?;
-    edit.add_entry(into.ino, text.as_bytes(), ino)?;
+    let into = directory(tree)?;
+    let text = free_text(tree, &into, ino)?;
+    tree.entries(into.ino).add(text.as_bytes(), ino)?;
     if inode.kind() == Some(FileKind::Dir) {
         // The counts of links are put right by the next round, and `..`, if there is none.
-        edit.node(ino)?.mem.nlink = inode.nlink.max(2);
-        edit.node(into.ino)?.mem.nlink += 1;
-        if let Some((_, at)) = edit.search(&inode, b"..")? {
-            edit.redirect(ino, at, into.ino, None)?;
+        tree.files.edit.node(ino)?.mem.nlink = inode.nlink.max(2);
+        tree.files.edit.node(into.ino)?.mem.nlink += 1;
+        if let Some((_, at)) = tree.search(&inode, b"..")? {
+            tree.entries(ino).redirect(at, into.ino, None)?;
         }
         return Ok(());
     }
-    edit.node(ino)?.mem.nlink = 1;
+    tree.files.edit.node(ino)?.mem.nlink = 1;
     Ok(())
 }
 
 /// Returns a name for an inode that is not taken.
-fn free_text(edit: &Edit<'_>, into: &Inode, ino: u32) -> Step<String> {
+fn free_text(tree: &Tree<'_>, into: &Inode, ino: u32) -> Step<String> {
     let mut taken = format!("#{ino:05}");
     for number in 1_u32.. {
-        if edit.search(into, taken.as_bytes())?.is_none() {
+        if tree.search(into, taken.as_bytes())?.is_none() {
             break;
         }
         taken = format!("#{ino:05}.{number}");
@@ -78,15 +78,15 @@ fn free_text(edit: &Edit<'_>, into: &Inode, ino: u32) -> Step<String> {
 /// Returns the directory, made if it is not there.
 ///
 /// # Errors
-/// `NotDir` if something else has both names; as [`Edit::make`].
-fn directory(edit: &mut Edit<'_>) -> Step<Inode> {
-    let root = edit.inode(ROOT_INO)?;
+/// `NotDir` if something else has both names; as [`Tree::make`].
+fn directory(tree: &mut Tree<'_>) -> Step<Inode> {
+    let root = tree.files.edit.inode(ROOT_INO)?;
     for text in DIRECTORIES {
-        let Some((ino, _)) = edit.search(&root, text)? else {
+        let Some((ino, _)) = tree.search(&root, text)? else {
             let name = Name::new(text).map_err(|_| Kind::Invalid)?;
-            return edit.make(root.id()?, name, &New::Dir, &SetAttr::mode(0o700));
+            return tree.make(root.id()?, name, &New::Dir, &SetAttr::mode(0o700));
         };
-        let inode = edit.inode(ino)?;
+        let inode = tree.files.edit.inode(ino)?;
         if inode.kind() == Some(FileKind::Dir) {
             return Ok(inode);
         }

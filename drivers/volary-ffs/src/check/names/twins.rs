@@ -1,7 +1,7 @@
 //! Directories with several names.
 
 use super::{Change, Names, finding};
-use crate::ondisk::UFS_ROOTINO;
+use crate::disk::ondisk::UFS_ROOTINO;
 use volary_core::{Finding, Severity};
 
 impl Names<'_, '_> {

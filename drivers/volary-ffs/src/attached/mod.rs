@@ -1,0 +1,9 @@
+//! An attached volume: what is in memory of it, the commit, and the operations of the file system.
+//! May use all rooms above.
+
+pub(crate) mod ahead;
+pub(crate) mod commit;
+pub(crate) mod fs;
+pub(crate) mod head;
+pub(crate) mod operations;
+pub(crate) mod quota;

@@ -1,0 +1,159 @@
+//! FreeBSD's check hashes of UFS2: of superblocks, of cylinder groups' heads with their maps, of
+//! inodes in use. CRC-32C from all ones on, not inverted at the end, of a structure in which
+//! the hash itself is 0.
+
+use crate::disk::ondisk::{
+    CK_CYLGRP, CK_INODE, CK_SUPERBLOCK, CK_SUPPORTED, Order, Stored, Superblock, sb,
+};
+use crate::disk::superblock::Found;
+use volary_core::{Error, Result};
+
+/// Byte offsets of `cg_ckhash` and `di_ckhash`.
+const CG_CKHASH: usize = 132;
+const DI_CKHASH: usize = 244;
+
+/// What a volume has check hashes of.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Hashes {
+    /// Bits of `fs_metackhash`.
+    pub(crate) bits: u32,
+    /// What is read is believed whatever its hash says: a check tells of hashes itself.
+    pub(crate) is_lenient: bool,
+}
+
+impl Hashes {
+    /// Returns those that a superblock says are kept.
+    pub(crate) fn of(found: &Found) -> Self {
+        Self {
+            bits: found.kept_hashes(),
+            is_lenient: false,
+        }
+    }
+
+    /// Returns all that there are.
+    pub(crate) fn all() -> Self {
+        Self {
+            bits: CK_SUPPORTED,
+            is_lenient: false,
+        }
+    }
+
+    fn has(self, what: u32) -> bool {
+        self.bits & what != 0
+    }
+
+    /// Stores in a superblock's bytes, which are to stand at byte `at`, its hash, and its place where
+    /// it says that.
+    pub(crate) fn seal_superblock(self, order: Order, at: u64, bytes: &mut [u8]) {
+        if !self.has(CK_SUPERBLOCK) {
+            return;
+        }
+        if i64::get(order, bytes, sb::SBLOCKACTUALLOC) != 0 {
+            let at = i64::try_from(at).unwrap_or(0);
+            at.put(order, bytes, sb::SBLOCKACTUALLOC);
+        }
+        seal(order, bytes, sb::CKHASH);
+    }
+
+    /// Stores a group's hash in its bytes.
+    pub(crate) fn seal_group(self, order: Order, bytes: &mut [u8]) {
+        if self.has(CK_CYLGRP) {
+            seal(order, bytes, CG_CKHASH);
+        }
+    }
+
+    /// Returns whether a group's hash is right, or none is kept.
+    pub(crate) fn is_group_right(self, order: Order, bytes: &[u8]) -> bool {
+        !self.has(CK_CYLGRP) || is_right(order, bytes, CG_CKHASH)
+    }
+
+    /// Refuses a group with a wrong hash.
+    ///
+    /// # Errors
+    /// `Corrupt`.
+    pub(crate) fn check_group(self, order: Order, at: u64, bytes: &[u8]) -> Result<()> {
+        match self.is_lenient || self.is_group_right(order, bytes) {
+            true => Ok(()),
+            false => Err(wrong("cg_ckhash", order, (at, bytes), CG_CKHASH)),
+        }
+    }
+
+    /// Stores an inode's hash in its bytes. A free one's is nobody's matter.
+    pub(crate) fn seal_inode(self, order: Order, bytes: &mut [u8]) {
+        if self.has(CK_INODE) && is_in_use(order, bytes) {
+            seal(order, bytes, DI_CKHASH);
+        }
+    }
+
+    /// Returns whether an inode's hash is right, or none is kept.
+    pub(crate) fn is_inode_right(self, order: Order, bytes: &[u8]) -> bool {
+        !self.has(CK_INODE) || !is_in_use(order, bytes) || is_right(order, bytes, DI_CKHASH)
+    }
+
+    /// Refuses an inode with a wrong hash.
+    ///
+    /// # Errors
+    /// `Corrupt`.
+    pub(crate) fn check_inode(self, order: Order, at: u64, bytes: &[u8]) -> Result<()> {
+        match self.is_lenient || self.is_inode_right(order, bytes) {
+            true => Ok(()),
+            false => Err(wrong("di_ckhash", order, (at, bytes), DI_CKHASH)),
+        }
+    }
+}
+
+/// Stores its hash in the bytes of a superblock that is made.
+pub(crate) fn seal_made(raw: &Superblock, order: Order, bytes: &mut [u8]) {
+    let len = usize::try_from(raw.fs_sbsize).unwrap_or(0);
+    if let Some(bytes) = bytes.get_mut(..len) {
+        seal(order, bytes, sb::CKHASH);
+    }
+}
+
+/// Returns whether a superblock's hash is right, or none is kept.
+pub(crate) fn is_superblock_right(found: &Found) -> bool {
+    let is_kept = Hashes::of(found).has(CK_SUPERBLOCK);
+    !is_kept || is_right(found.order, &found.bytes, sb::CKHASH)
+}
+
+/// Refuses a superblock with a wrong hash.
+///
+/// # Errors
+/// `Corrupt`.
+pub(crate) fn check_superblock(found: &Found) -> Result<()> {
+    match is_superblock_right(found) {
+        true => Ok(()),
+        false => {
+            let there = (found.at, found.bytes.as_slice());
+            Err(wrong("fs_ckhash", found.order, there, sb::CKHASH))
+        }
+    }
+}
+
+fn is_in_use(order: Order, bytes: &[u8]) -> bool {
+    u16::get(order, bytes, 0) != 0
+}
+
+fn wrong(name: &'static str, order: Order, (at, bytes): (u64, &[u8]), field: usize) -> Error {
+    let found = format!("{:#x}", u32::get(order, bytes, field));
+    let expected = format!("{:#x}; fsck makes it anew", hash(bytes, field));
+    Error::corrupt(name, at.saturating_add(field as u64), found, expected)
+}
+
+fn seal(order: Order, bytes: &mut [u8], field: usize) {
+    hash(bytes, field).put(order, bytes, field);
+}
+
+fn is_right(order: Order, bytes: &[u8], field: usize) -> bool {
+    u32::get(order, bytes, field) == hash(bytes, field)
+}
+
+/// Returns the hash of a structure that has one at byte `field`.
+fn hash(bytes: &[u8], field: usize) -> u32 {
+    let before = bytes.get(..field).unwrap_or(bytes);
+    let after = bytes.get(field + 4..).unwrap_or_default();
+    let parts = [before, &[0; 4], after];
+    !parts
+        .iter()
+        .fold(0, |sum, part| crc32c::crc32c_append(sum, part))
+}

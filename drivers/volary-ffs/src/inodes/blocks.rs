@@ -1,0 +1,418 @@
+//! Where the bytes of a file lie: twelve direct blocks and three levels of indirect ones.
+
+use crate::disk::ondisk::{CG_INITEDIBLK_AT, CG_MAGIC, CG_MAGIC_AT, CgHeader, Stored, UFS_NDADDR};
+use crate::disk::volume::{Variant, Volume};
+use crate::inodes::inode::Inode;
+use volary_block::Cache;
+use volary_core::{Error, FileKind, Kind, Result};
+
+/// Bytes of a file that lie together: the longest such run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Run {
+    /// Where in the file.
+    pub(crate) offset: u64,
+    pub(crate) len: u64,
+    /// Where on the device, or in a hole.
+    pub(crate) place: Option<u64>,
+}
+
+/// A block as a pointer names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Block {
+    /// Its first fragment.
+    pub(crate) first: u64,
+    pub(crate) fragments: u64,
+    /// Of data, or of pointers.
+    pub(crate) is_data: bool,
+}
+
+/// Pointers of an indirect block that are read at a time.
+const POINTERS: u64 = 512;
+
+/// Longest target of a symlink.
+const TARGET_MAX: u64 = 65_536;
+
+/// Reads a volume.
+#[derive(Clone, Copy)]
+pub(crate) struct Reader<'a> {
+    pub(crate) cache: &'a Cache,
+    pub(crate) volume: &'a Volume,
+}
+
+impl Reader<'_> {
+    /// Returns an inode that is in use.
+    ///
+    /// # Errors
+    /// `Stale` if there is none, or it is free; `Corrupt`; `Io`.
+    pub(crate) fn inode(&self, ino: u64) -> Result<Inode> {
+        let inode = self.inode_as_it_is(ino)?;
+        if inode.mode == 0 || !self.is_initialised(ino)? {
+            return Err(Kind::Stale.into());
+        }
+        inode.check(self.volume)
+    }
+
+    /// Returns whether an inode was written once. UFS2 initialises them as they are needed; what its
+    /// group says of that counts only if it looks like one.
+    fn is_initialised(&self, ino: u64) -> Result<bool> {
+        if self.volume.variant != Variant::Ufs2 {
+            return Ok(true);
+        }
+        let order = self.volume.order;
+        let mut bytes = [0; CgHeader::SIZE];
+        self.cache
+            .read(self.volume.head_at(ino / self.volume.ipg), &mut bytes)?;
+        let written = u64::from(u32::get(order, &bytes, CG_INITEDIBLK_AT));
+        let magic = u32::get(order, &bytes, CG_MAGIC_AT);
+        let counts = magic == CG_MAGIC && written <= self.volume.ipg;
+        Ok(!counts || ino % self.volume.ipg < written)
+    }
+
+    /// Returns an inode, whatever is in it.
+    ///
+    /// # Errors
+    /// `Stale` if there is none; `Io`.
+    pub(crate) fn inode_as_it_is(&self, ino: u64) -> Result<Inode> {
+        let stale = || Error::from(Kind::Stale);
+        let at = self.volume.inode_at(ino).ok_or_else(stale)?;
+        let ino = u32::try_from(ino).map_err(|_| stale())?;
+        let len = usize::try_from(self.volume.inode_size()).unwrap_or_default();
+        let mut bytes = vec![0; len];
+        self.cache.read(at, &mut bytes)?;
+        Ok(Inode::parse(self.volume, ino, at, &bytes))
+    }
+
+    /// Returns the runs that make up a range of a file, which ends with it.
+    ///
+    /// # Errors
+    /// `Corrupt` for a pointer to outside of the volume, or for more blocks than the volume
+    /// has; `Io`; of `each`.
+    pub(crate) fn runs(
+        &self,
+        inode: &Inode,
+        offset: u64,
+        len: u64,
+        each: &mut dyn FnMut(Run) -> Result<()>,
+    ) -> Result<()> {
+        self.some_runs(inode, (offset, len), u64::MAX, each)
+            .map(drop)
+    }
+
+    /// As [`runs`](Self::runs), after a look at so many pointers at most. Returns how far it came.
+    ///
+    /// # Errors
+    /// As [`runs`](Self::runs).
+    pub(crate) fn some_runs(
+        &self,
+        inode: &Inode,
+        (offset, len): (u64, u64),
+        pointers: u64,
+        each: &mut dyn FnMut(Run) -> Result<()>,
+    ) -> Result<u64> {
+        let end = offset.saturating_add(len).min(inode.size);
+        if offset >= end {
+            return Ok(end);
+        }
+        let mut join = Join {
+            start: offset,
+            end,
+            pending: None,
+            each,
+        };
+        let bsize = self.volume.bsize;
+        let range = (offset / bsize, end.div_ceil(bsize));
+        let (mut left, mut stopped) = (pointers, None);
+        let walked = self.walk(inode, range, &mut |piece| {
+            let lbn = match piece {
+                Piece::Hole { lbn, .. } | Piece::Data { lbn, .. } => lbn,
+                Piece::Pointers { .. } => return Ok(()),
+            };
+            if left == 0 {
+                stopped = Some(lbn * bsize);
+                return Err(Kind::Interrupted.into());
+            }
+            left -= 1;
+            match piece {
+                Piece::Hole { lbn, count } => {
+                    join.add(lbn * bsize, count.saturating_mul(bsize), None)
+                }
+                Piece::Data { lbn, block } => {
+                    let (place, len) = (
+                        block.first * self.volume.fsize,
+                        inode.block_len(self.volume, lbn),
+                    );
+                    join.add(lbn * bsize, len, Some(place))
+                }
+                Piece::Pointers { .. } => Ok(()),
+            }
+        });
+        if stopped.is_none() {
+            walked?;
+        }
+        join.finish()?;
+        Ok(stopped.unwrap_or(end))
+    }
+
+    /// Returns all blocks of an inode, of data and of pointers, those of extended attributes too.
+    ///
+    /// # Errors
+    /// As [`runs`](Self::runs).
+    pub(crate) fn blocks(
+        &self,
+        inode: &Inode,
+        each: &mut dyn FnMut(Block) -> Result<()>,
+    ) -> Result<()> {
+        let mut ext = u64::from(inode.extsize);
+        for &first in &inode.extb {
+            let len = ext.min(self.volume.bsize);
+            if first != 0 && len > 0 {
+                let fragments = len.div_ceil(self.volume.fsize);
+                each(self.checked(inode, "di_extb", first, fragments, true)?)?;
+            }
+            ext -= len;
+        }
+        if !inode.has_blocks(self.volume) {
+            return Ok(());
+        }
+        let count = inode.size.div_ceil(self.volume.bsize);
+        self.walk(inode, (0, count), &mut |piece| match piece {
+            Piece::Hole { .. } => Ok(()),
+            Piece::Data { block, .. } | Piece::Pointers { block } => each(block),
+        })
+    }
+
+    /// Returns a block, if it is on the volume.
+    pub(crate) fn checked(
+        &self,
+        inode: &Inode,
+        what: &'static str,
+        first: u64,
+        fragments: u64,
+        is_data: bool,
+    ) -> Result<Block> {
+        let within = first % self.volume.frag + fragments <= self.volume.frag;
+        if !within || first.saturating_add(fragments) > self.volume.size {
+            let found = format!("fragment {first} (inode {})", inode.ino);
+            let expected = format!("{fragments} in a block, below {}", self.volume.size);
+            return Err(Error::corrupt(what, inode.at, found, expected));
+        }
+        Ok(Block {
+            first,
+            fragments,
+            is_data,
+        })
+    }
+
+    /// Goes through blocks `range` of a file, in order.
+    fn walk(
+        &self,
+        inode: &Inode,
+        range: (u64, u64),
+        each: &mut dyn FnMut(Piece) -> Result<()>,
+    ) -> Result<()> {
+        let mut walk = Walk {
+            reader: self,
+            inode,
+            range,
+            left: self.volume.size / self.volume.frag + 1,
+            each,
+        };
+        let (from, to) = range;
+        let direct = inode.db.iter().zip(0..);
+        for (&first, lbn) in direct.filter(|(_, lbn)| (from..to).contains(lbn)) {
+            walk.data(lbn, first)?;
+        }
+        let mut first = UFS_NDADDR;
+        for (&pointer, level) in inode.ib.iter().zip(1..) {
+            if first >= to {
+                break;
+            }
+            walk.indirect(pointer, level, first)?;
+            first = first.saturating_add(walk.span(level));
+        }
+        Ok(())
+    }
+
+    /// Reads bytes of a file, holes as zeros; one request for each run, as far as the cache
+    /// makes them.
+    ///
+    /// # Errors
+    /// As [`runs`](Self::runs).
+    pub(crate) fn read(&self, inode: &Inode, offset: u64, buf: &mut [u8]) -> Result<usize> {
+        let mut done = 0_usize;
+        self.runs(inode, offset, buf.len() as u64, &mut |run| {
+            let len = usize::try_from(run.len).unwrap_or(usize::MAX);
+            let part = buf
+                .get_mut(done..done.saturating_add(len))
+                .unwrap_or_default();
+            match (run.place, inode.kind()) {
+                (None, _) => part.fill(0),
+                (Some(place), Some(FileKind::Dir)) => self.cache.read(place, part)?,
+                (Some(place), _) => self.cache.read_once(place, part)?,
+            }
+            done += part.len();
+            Ok(())
+        })?;
+        Ok(done)
+    }
+
+    /// Returns what a symlink holds.
+    ///
+    /// # Errors
+    /// `Corrupt` for a target that is too long; as [`runs`](Self::runs).
+    pub(crate) fn target(&self, inode: &Inode) -> Result<Vec<u8>> {
+        if let Some(target) = inode.short_target(self.volume) {
+            return Ok(target);
+        }
+        if inode.size > TARGET_MAX {
+            let expected = format!("at most {TARGET_MAX} in a symlink");
+            let found = inode.size.to_string();
+            return Err(Error::corrupt("di_size", inode.at, found, expected));
+        }
+        let mut target = vec![0; usize::try_from(inode.size).unwrap_or(0)];
+        self.read(inode, 0, &mut target)?;
+        Ok(target)
+    }
+}
+
+/// A piece of a file.
+enum Piece {
+    Hole { lbn: u64, count: u64 },
+    Data { lbn: u64, block: Block },
+    Pointers { block: Block },
+}
+
+struct Walk<'a> {
+    reader: &'a Reader<'a>,
+    inode: &'a Inode,
+    /// Blocks that are wanted.
+    range: (u64, u64),
+    /// Blocks that may still come: a file has no more than its volume.
+    left: u64,
+    each: &'a mut dyn FnMut(Piece) -> Result<()>,
+}
+
+impl Walk<'_> {
+    /// Returns blocks that an indirect block of a level leads to.
+    fn span(&self, level: u32) -> u64 {
+        self.reader.volume.nindir.saturating_pow(level)
+    }
+
+    fn data(&mut self, lbn: u64, first: u64) -> Result<()> {
+        if first == 0 {
+            return (self.each)(Piece::Hole { lbn, count: 1 });
+        }
+        let volume = self.reader.volume;
+        let fragments = self.inode.block_len(volume, lbn) / volume.fsize;
+        let block = self.take("di_db", first, fragments, true)?;
+        (self.each)(Piece::Data { lbn, block })
+    }
+
+    fn take(
+        &mut self,
+        what: &'static str,
+        first: u64,
+        fragments: u64,
+        is_data: bool,
+    ) -> Result<Block> {
+        let block = self
+            .reader
+            .checked(self.inode, what, first, fragments, is_data)?;
+        self.left = self.left.checked_sub(1).ok_or_else(|| {
+            let found = format!("more blocks than the volume (inode {})", self.inode.ino);
+            Error::corrupt("di_ib", self.inode.at, found, "each block once")
+        })?;
+        Ok(block)
+    }
+
+    /// What an indirect block leads to, block `first` of the file being the first.
+    fn indirect(&mut self, pointer: u64, level: u32, first: u64) -> Result<()> {
+        let (each_is, end) = (self.span(level - 1), first.saturating_add(self.span(level)));
+        let (from, to) = (self.range.0.max(first), self.range.1.min(end));
+        if from >= to {
+            return Ok(());
+        }
+        if pointer == 0 {
+            let count = to - from;
+            return (self.each)(Piece::Hole { lbn: from, count });
+        }
+        let block = self.take("di_ib", pointer, self.reader.volume.frag, false)?;
+        (self.each)(Piece::Pointers { block })?;
+        let (mut index, last) = ((from - first) / each_is, (to - 1 - first) / each_is);
+        while index <= last {
+            let pointers = self.pointers(&block, index, (last + 1 - index).min(POINTERS))?;
+            for pointer in pointers {
+                let lbn = first + index * each_is;
+                match level {
+                    1 => self.data(lbn, pointer)?,
+                    _ => self.indirect(pointer, level - 1, lbn)?,
+                }
+                index += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Some pointers of an indirect block.
+    fn pointers(&self, block: &Block, index: u64, count: u64) -> Result<Vec<u64>> {
+        let volume = self.reader.volume;
+        let width: usize = if volume.variant == Variant::Ufs2 {
+            8
+        } else {
+            4
+        };
+        let mut bytes = vec![0; usize::try_from(count).unwrap_or(0) * width];
+        let at = block.first * volume.fsize + index * width as u64;
+        self.reader.cache.read(at, &mut bytes)?;
+        let pointer = |bytes: &[u8]| match width {
+            8 => u64::get(volume.order, bytes, 0),
+            _ => u32::get(volume.order, bytes, 0).into(),
+        };
+        Ok(bytes.chunks_exact(width).map(pointer).collect())
+    }
+}
+
+/// Joins what follows on each other, and cuts it to the range that was asked for.
+struct Join<'a> {
+    start: u64,
+    end: u64,
+    pending: Option<Run>,
+    each: &'a mut dyn FnMut(Run) -> Result<()>,
+}
+
+impl Join<'_> {
+    fn add(&mut self, offset: u64, len: u64, place: Option<u64>) -> Result<()> {
+        let from = offset.max(self.start);
+        let to = offset.saturating_add(len).min(self.end);
+        if from >= to {
+            return Ok(());
+        }
+        let place = place.map(|place| place + (from - offset));
+        let len = to - from;
+        if let Some(last) = &mut self.pending {
+            let goes_on = match (last.place, place) {
+                (None, None) => true,
+                (Some(last_place), Some(place)) => last_place + last.len == place,
+                _ => false,
+            };
+            if goes_on {
+                last.len += len;
+                return Ok(());
+            }
+            (self.each)(*last)?;
+        }
+        self.pending = Some(Run {
+            offset: from,
+            len,
+            place,
+        });
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<()> {
+        match self.pending.take() {
+            Some(run) => (self.each)(run),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! Inodes as stored and in memory, where their bytes lie, and their extended attributes. May use
+//! `disk`.
+
+pub(crate) mod blocks;
+pub(crate) mod inode;
+pub(crate) mod node;
+pub(crate) mod store;
+pub(crate) mod sweep;
+pub(crate) mod xattr;

@@ -1,0 +1,5 @@
+//! Names, and nodes with their names, as a change sees them. May use all rooms above.
+
+pub(crate) mod entries;
+pub(crate) mod names;
+pub(crate) mod rename;
