@@ -8,8 +8,10 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Libraries whose unit tests run long enough to pay for optimisation.
-const COMPUTING: &[&str] = &["volary_cedar"];
+/// Packages whose libraries' unit tests compute enough to pay for optimisation.
+const COMPUTING: &[&str] = &["volary-cedar"];
+/// Packages whose test programs run as long without: what computes is the library, and programs of others.
+const WAITING: &[&str] = &["volary-ffs"];
 
 /// Sets this program as the wrapper: cargo calls `PROGRAM RUSTC ARGUMENT...` for each crate of the workspace.
 pub(crate) fn wrap(step: Step) -> Result<Step> {
@@ -99,11 +101,16 @@ impl<'a> Call<'a> {
         Some(told)
     }
 
-    /// Returns whether this builds a library's unit tests, and they take less time to run than to optimise.
+    /// Returns whether this builds tests that take less time to run than to optimise.
     fn is_small_test(&self) -> bool {
-        let name = self.value("--crate-name").unwrap_or_default();
-        let is_library = |word: &&str| word.ends_with("src/lib.rs");
-        self.0.contains(&"--test") && self.0.iter().any(is_library) && !COMPUTING.contains(&name)
+        let is_source = |word: &&&str| word.ends_with(".rs");
+        let source = self.0.iter().find(is_source).map_or("", |word| *word);
+        let is_of = |packages: &[&str]| source.split('/').any(|part| packages.contains(&part));
+        let is_small = match source.ends_with("src/lib.rs") {
+            true => !is_of(COMPUTING),
+            false => is_of(WAITING),
+        };
+        self.0.contains(&"--test") && is_small
     }
 
     /// Returns the argument after this one.
@@ -118,13 +125,8 @@ mod tests {
     use super::*;
 
     /// Returns a call as cargo makes it.
-    fn call(name: &'static str, kind: &'static [&'static str]) -> Vec<&'static str> {
-        let start = [
-            "--crate-name",
-            name,
-            "--edition=2024",
-            "crates/x/src/lib.rs",
-        ];
+    fn call(source: &'static str, kind: &'static [&'static str]) -> Vec<&'static str> {
+        let start = ["--crate-name", "volary_x", "--edition=2024", source];
         let end = ["--emit=dep-info,link", "-C", "opt-level=3", "-C", "lto=off"];
         let out = ["--out-dir", "target/gate/deps"];
         [&start[..], kind, &end[..], &out[..]].concat()
@@ -132,7 +134,7 @@ mod tests {
 
     #[test]
     fn a_library_is_compiled_as_told_and_documented() {
-        let words = call("volary_x", &["--crate-type", "lib"]);
+        let words = call("crates/x/src/lib.rs", &["--crate-type", "lib"]);
         let compiled = Call(&words).compiled();
         assert_eq!(compiled[..words.len()], words);
         assert_eq!(compiled[words.len()..], ["-D", "warnings"]);
@@ -143,14 +145,24 @@ mod tests {
     }
 
     #[test]
-    fn unit_tests_are_not_optimised_but_for_those_that_compute() {
-        let words = call("volary_x", &["--test"]);
-        let compiled = Call(&words).compiled();
-        assert!(!compiled.contains(&"opt-level=3"), "{compiled:?}");
-        assert!(compiled.contains(&"lto=off"), "{compiled:?}");
-        assert!(Call(&words).documented().is_none());
-        let words = call("volary_cedar", &["--test"]);
-        assert!(Call(&words).compiled().contains(&"opt-level=3"));
+    fn tests_are_not_optimised_but_for_those_that_compute() {
+        for source in [
+            "crates/x/src/lib.rs",
+            "drivers/volary-ffs/tests/main/main.rs",
+        ] {
+            let words = call(source, &["--test"]);
+            let compiled = Call(&words).compiled();
+            assert!(!compiled.contains(&"opt-level=3"), "{compiled:?}");
+            assert!(compiled.contains(&"lto=off"), "{compiled:?}");
+            assert!(Call(&words).documented().is_none());
+        }
+        for source in [
+            "drivers/volary-cedar/src/lib.rs",
+            "crates/x/tests/main/main.rs",
+        ] {
+            let words = call(source, &["--test"]);
+            assert!(Call(&words).compiled().contains(&"opt-level=3"));
+        }
     }
 
     #[test]
