@@ -2,6 +2,7 @@
 
 mod circles;
 mod types;
+mod words;
 
 use crate::run::root;
 use std::collections::BTreeSet;

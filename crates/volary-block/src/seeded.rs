@@ -28,9 +28,9 @@ pub(crate) fn check<S: Strategy>(cases: u32, strategy: S, test: impl Fn(S::Value
     let Err(e) = result else { return };
     let thread = std::thread::current();
     let name = thread.name().unwrap_or_default();
-    let story = match e {
+    let report = match e {
         TestError::Fail(why, value) => format!("{why}, on {value:#?}"),
         TestError::Abort(why) => why.to_string(),
     };
-    panic!("{story}\nto replay: VOLARY_SEED={seed} cargo test -p volary-block {name}");
+    panic!("{report}\nto replay: VOLARY_SEED={seed} cargo test -p volary-block {name}");
 }

@@ -1,7 +1,7 @@
 //! A device of memory over a disk that others share.
 
 use crate::disk::Disk;
-use crate::tape::{geometry, in_range, sectors};
+use crate::trace::{geometry, in_range, sectors};
 use parking_lot::Mutex;
 use std::ops::Range;
 use volary_core::{BlockDevice, Geometry, Result};

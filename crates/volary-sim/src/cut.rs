@@ -7,7 +7,7 @@
 
 use crate::disk::{Disk, SECTOR, Sector, mix};
 use crate::rng::Rng;
-use crate::tape::{Event, Moment, Tape};
+use crate::trace::{Event, Moment, Trace};
 use std::fmt;
 use std::str::FromStr;
 
@@ -59,11 +59,11 @@ impl FromStr for Choice {
     }
 }
 
-/// A place on a tape at which power may fail: when an operation has ended,
+/// A place on a trace at which power may fail: when an operation has ended,
 /// before a flush took effect, or at the end. What may be left at other places
 /// may be left at the next of these as well, where no more was promised.
 #[derive(Clone, Debug)]
-pub struct Flight {
+pub struct CrashPoint {
     /// The number of the event at which power fails.
     pub event: usize,
     /// How far the script was.
@@ -71,14 +71,14 @@ pub struct Flight {
     /// What is on the disk for sure.
     pub durable: Disk,
     /// Sectors in flight, as written.
-    pub open: Vec<(u64, Sector)>,
+    pub in_flight: Vec<(u64, Sector)>,
 }
 
-impl Flight {
+impl CrashPoint {
     /// Returns the disk that a choice leaves.
-    pub fn land(&self, choice: &Choice) -> Disk {
+    pub fn disk_after(&self, choice: &Choice) -> Disk {
         let mut disk = self.durable.clone();
-        for ((number, content), fate) in self.open.iter().zip(&choice.0) {
+        for ((number, content), fate) in self.in_flight.iter().zip(&choice.0) {
             match fate {
                 Fate::Lost => {}
                 Fate::Kept => disk.put(*number, content.clone()),
@@ -96,25 +96,25 @@ pub fn garbage(number: u64) -> Sector {
     Sector::new(&bytes)
 }
 
-/// Returns all flights of a tape. Where the disk `lies`, a flush makes nothing durable.
-pub fn flights(tape: &Tape, lies: bool) -> Vec<Flight> {
-    let mut at = Flight {
+/// Returns all crash points of a trace. Where the disk `lies`, a flush makes nothing durable.
+pub fn crash_points(trace: &Trace, lies: bool) -> Vec<CrashPoint> {
+    let mut at = CrashPoint {
         event: 0,
         moment: Moment::default(),
-        durable: tape.disk.clone(),
-        open: Vec::new(),
+        durable: trace.disk.clone(),
+        in_flight: Vec::new(),
     };
     let mut all = Vec::new();
-    for (event, what) in tape.events.iter().enumerate() {
+    for (event, what) in trace.events.iter().enumerate() {
         at.event = event;
         at.moment.pass(what);
         match what {
-            Event::Write(sectors) => at.open.extend(sectors.iter().cloned()),
+            Event::Write(sectors) => at.in_flight.extend(sectors.iter().cloned()),
             Event::Ended(_) => all.push(at.clone()),
             Event::Flush => {
                 all.push(at.clone());
                 if !lies {
-                    for (number, content) in at.open.drain(..) {
+                    for (number, content) in at.in_flight.drain(..) {
                         at.durable.put(number, content);
                     }
                 }
@@ -122,7 +122,7 @@ pub fn flights(tape: &Tape, lies: bool) -> Vec<Flight> {
             Event::Read(..) | Event::Began(_) => {}
         }
     }
-    at.event = tape.events.len();
+    at.event = trace.events.len();
     all.push(at);
     all
 }
@@ -195,7 +195,7 @@ fn choice(count: usize, mut kept: impl FnMut(usize) -> bool) -> Choice {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tape::Taped;
+    use crate::trace::Traced;
     use std::collections::HashSet;
     use volary_core::BlockDevice;
 
@@ -232,20 +232,20 @@ mod tests {
 
     #[test]
     fn what_was_flushed_is_there_and_the_rest_as_chosen() {
-        let dev = Taped::new(Disk::new(vec![0; 8 * SECTOR]));
+        let dev = Traced::new(Disk::new(vec![0; 8 * SECTOR]));
         dev.begin(0);
         dev.write_at(0, &[1; SECTOR]).unwrap();
         dev.flush().unwrap();
         dev.end(0);
         dev.write_at(512, &[2; 2 * SECTOR]).unwrap();
-        let tape = dev.take();
-        let all = flights(&tape, false);
-        let in_flight: Vec<usize> = all.iter().map(|f| f.open.len()).collect();
+        let trace = dev.take();
+        let all = crash_points(&trace, false);
+        let in_flight: Vec<usize> = all.iter().map(|f| f.in_flight.len()).collect();
         assert_eq!(in_flight, [1, 0, 2]);
         let ended: Vec<usize> = all.iter().map(|f| f.moment.ended).collect();
         assert_eq!(ended, [0, 1, 1]);
-        let image = all[2].land(&"01".parse().unwrap()).to_vec();
+        let image = all[2].disk_after(&"01".parse().unwrap()).to_vec();
         assert_eq!([0, 1, 2].map(|n| image[n * SECTOR]), [1, 0, 2]);
-        assert_eq!(flights(&tape, true)[2].open.len(), 3);
+        assert_eq!(crash_points(&trace, true)[2].in_flight.len(), 3);
     }
 }

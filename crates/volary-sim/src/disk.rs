@@ -8,7 +8,7 @@ use std::sync::Arc;
 /// is larger is torn at the borders of these.
 pub const SECTOR: usize = 512;
 
-/// The content of a sector, shared by all disks and tapes that have it.
+/// The content of a sector, shared by all disks and traces that have it.
 #[derive(Clone, Debug)]
 pub struct Sector(Arc<Content>);
 

@@ -2,11 +2,11 @@
 //! and judged.
 
 use crate::cow::Cow;
-use crate::cut::{Bounds, Choice, Flight, choices, flights};
+use crate::cut::{Bounds, Choice, CrashPoint, choices, crash_points};
 use crate::disk::{Disk, Sector};
 use crate::lazy::{Lazy, Odometer};
 use crate::subject::{Recovered, Subject};
-use crate::tape::{Event, Moment, Tape, Taped};
+use crate::trace::{Event, Moment, Trace, Traced};
 use crate::traces::Traces;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// Outcomes that are remembered, at most.
 const KNOWN_MAX: usize = 250_000;
 
-/// From so many disks of a flight on it pays to have an image for all of them.
+/// From so many disks of a crash point on it pays to have an image for all of them.
 const MANY: usize = 16;
 
 /// One in so many looks whose outcome is known is done again.
@@ -26,11 +26,11 @@ const LOOK_AGAIN: u64 = 64;
 /// How far to go.
 #[derive(Clone, Copy, Debug)]
 pub struct Depth {
-    /// Which choices at each flight.
+    /// Which choices at each crash point.
     pub bounds: Bounds,
     /// How often recovery itself is cut again, one in another.
     pub nested: usize,
-    /// Which choices at each flight of a recovery.
+    /// Which choices at each crash point of a recovery.
     pub nested_bounds: Bounds,
     /// Recovery is cut again in one of so many states, by their hashes.
     pub nested_each: u64,
@@ -102,7 +102,7 @@ impl fmt::Display for Tally {
     }
 }
 
-/// One power cut: at which event of the tape, and what became of what was in
+/// One power cut: at which event of the trace, and what became of what was in
 /// flight.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cut {
@@ -150,8 +150,8 @@ struct Came {
 }
 
 impl Came {
-    fn new(mended: Result<Vec<&'static str>, String>, tape: &Tape) -> Self {
-        let writes = tape.events.iter().filter_map(|event| match event {
+    fn new(mended: Result<Vec<&'static str>, String>, trace: &Trace) -> Self {
+        let writes = trace.events.iter().filter_map(|event| match event {
             Event::Write(sectors) => Some(sectors),
             _ => None,
         });
@@ -235,16 +235,16 @@ impl<'a, S: Subject> Explorer<'a, S> {
     ///
     /// # Errors
     /// What is wrong without any cut.
-    pub fn record(&self, script: &S::Script) -> Result<(Tape, S::Story), Box<Failure>> {
-        let dev = Taped::new(self.disk.clone());
+    pub fn record(&self, script: &S::Script) -> Result<(Trace, S::History), Box<Failure>> {
+        let dev = Traced::new(self.disk.clone());
         let dev = Arc::new(if self.subject.keeping() {
             dev.keeping()
         } else {
             dev
         });
-        let story = caught(|| self.subject.play(script, &dev));
-        let story = story.map_err(|what| self.failure(script, Vec::new(), what))?;
-        Ok((dev.take(), story))
+        let history = caught(|| self.subject.play(script, &dev));
+        let history = history.map_err(|what| self.failure(script, Vec::new(), what))?;
+        Ok((dev.take(), history))
     }
 
     /// Looks at every state within the bounds.
@@ -252,27 +252,27 @@ impl<'a, S: Subject> Explorer<'a, S> {
     /// # Errors
     /// The first that is wrong.
     pub fn explore(&mut self, script: &S::Script) -> Result<(), Box<Failure>> {
-        let (tape, story) = self.record(script)?;
+        let (trace, history) = self.record(script)?;
         self.tally.scripts += 1;
         self.judged.clear();
         let mut seen = HashSet::new();
-        for mut flight in flights(&tape, self.depth.lies) {
-            let choices = choices(flight.open.len(), &self.depth.bounds);
+        for mut point in crash_points(&trace, self.depth.lies) {
+            let choices = choices(point.in_flight.len(), &self.depth.bounds);
             if choices.len() >= MANY {
-                flight.durable = flight.durable.folded();
+                point.durable = point.durable.folded();
             }
             for choice in choices {
-                let disk = flight.land(&choice);
-                if !seen.insert((disk.hash(), flight.moment)) {
+                let disk = point.disk_after(&choice);
+                if !seen.insert((disk.hash(), point.moment)) {
                     continue;
                 }
-                let event = flight.event;
+                let event = point.event;
                 let outcome = self.outcome(&disk, self.depth.nested);
                 self.tally.states += 1;
                 if self.depth.lies {
                     self.no_panic(&outcome)
                 } else {
-                    self.judge(&outcome, &story, flight.moment)
+                    self.judge(&outcome, &history, point.moment)
                 }
                 .map_err(|(mut cuts, what)| {
                     cuts.insert(0, Cut { event, choice });
@@ -284,18 +284,18 @@ impl<'a, S: Subject> Explorer<'a, S> {
     }
 
     /// Looks at every state that recovery and a look can tell apart: choices
-    /// are made when a sector is read. At most `most` at each flight.
+    /// are made when a sector is read. At most `most` at each crash point.
     ///
     /// # Errors
     /// The first that is wrong.
     pub fn explore_lazily(&mut self, script: &S::Script, most: u64) -> Result<(), Box<Failure>> {
-        let (tape, story) = self.record(script)?;
+        let (trace, history) = self.record(script)?;
         self.tally.scripts += 1;
-        for flight in flights(&tape, false) {
+        for point in crash_points(&trace, false) {
             let mut odometer = Odometer::default();
             for _ in 0..most {
-                let (next, result) = self.lazily(&flight, odometer, &story);
-                let event = flight.event;
+                let (next, result) = self.lazily(&point, odometer, &history);
+                let event = point.event;
                 result.map_err(|(choice, what)| {
                     self.failure(script, vec![Cut { event, choice }], what)
                 })?;
@@ -310,18 +310,18 @@ impl<'a, S: Subject> Explorer<'a, S> {
 
     fn lazily(
         &mut self,
-        flight: &Flight,
+        point: &CrashPoint,
         odometer: Odometer,
-        story: &S::Story,
+        history: &S::History,
     ) -> (Odometer, Result<(), (Choice, String)>) {
-        let dev = Arc::new(Lazy::new(flight, odometer));
+        let dev = Arc::new(Lazy::new(point, odometer));
         self.tally.states += 1;
         self.tally.recoveries += 1;
         let result = caught(|| {
             let mended = self.subject.recover(dev.clone())?;
             let found = self.subject.look(dev.clone())?;
             let found = Recovered::new(mended, found);
-            self.subject.judge(&found, story, flight.moment)
+            self.subject.judge(&found, history, point.moment)
         });
         let (odometer, choice) = dev.chosen();
         (odometer, result.map_err(|what| (choice, what)))
@@ -332,26 +332,26 @@ impl<'a, S: Subject> Explorer<'a, S> {
     /// # Errors
     /// What is wrong with it.
     pub fn replay(&mut self, script: &S::Script, cuts: &[Cut]) -> Result<(), Box<Failure>> {
-        let (mut tape, story) = self.record(script)?;
+        let (mut trace, history) = self.record(script)?;
         let mut moment = None;
         for (i, cut) in cuts.iter().enumerate() {
             let lies = self.depth.lies && i == 0;
-            let flight = flights(&tape, lies)
+            let point = crash_points(&trace, lies)
                 .into_iter()
                 .find(|f| f.event == cut.event);
-            let flight = flight.ok_or_else(|| {
+            let point = point.ok_or_else(|| {
                 let what = format!("there is no cut at event {}", cut.event);
                 self.failure(script, cuts.to_vec(), what)
             })?;
-            let disk = flight.land(&cut.choice);
-            moment.get_or_insert(flight.moment);
-            tape = self.recovery(&disk).0;
+            let disk = point.disk_after(&cut.choice);
+            moment.get_or_insert(point.moment);
+            trace = self.recovery(&disk).0;
         }
         self.judged.clear();
-        let outcome = self.outcome(&tape.disk, 0);
+        let outcome = self.outcome(&trace.disk, 0);
         let judged = match moment {
             Some(_) if self.depth.lies => self.no_panic(&outcome),
-            Some(moment) => self.judge(&outcome, &story, moment),
+            Some(moment) => self.judge(&outcome, &history, moment),
             None => Ok(()),
         };
         judged.map_err(|(_, what)| self.failure(script, cuts.to_vec(), what))
@@ -360,7 +360,7 @@ impl<'a, S: Subject> Explorer<'a, S> {
     fn judge(
         &mut self,
         outcome: &Outcome<S::Found>,
-        story: &S::Story,
+        history: &S::History,
         at: Moment,
     ) -> Result<(), (Vec<Cut>, String)> {
         match &outcome.found {
@@ -368,14 +368,14 @@ impl<'a, S: Subject> Explorer<'a, S> {
             Ok(found) => {
                 let key = (Arc::as_ptr(&found.found), found.mended.clone(), at);
                 if !self.judged.contains_key(&key) {
-                    caught(|| self.subject.judge(found, story, at))
+                    caught(|| self.subject.judge(found, history, at))
                         .map_err(|what| (Vec::new(), what))?;
                     self.judged.insert(key, found.found.clone());
                 }
             }
         }
         for (cut, then) in &outcome.nested {
-            self.judge(then, story, at).map_err(|(mut cuts, what)| {
+            self.judge(then, history, at).map_err(|(mut cuts, what)| {
                 cuts.insert(0, cut.clone());
                 (cuts, what)
             })?;
@@ -390,14 +390,14 @@ impl<'a, S: Subject> Explorer<'a, S> {
         }
     }
 
-    /// Recovers a disk, on a tape; what it read, and what came of it.
-    fn recovery(&self, disk: &Disk) -> (Tape, Vec<Range<u64>>, Came) {
-        let dev = Arc::new(Taped::new(disk.clone()).with_reads());
+    /// Recovers a disk, on a trace; what it read, and what came of it.
+    fn recovery(&self, disk: &Disk) -> (Trace, Vec<Range<u64>>, Came) {
+        let dev = Arc::new(Traced::new(disk.clone()).with_reads());
         let result = caught(|| self.subject.recover(dev.clone()));
-        let mut tape = dev.take();
-        let reads = tape.take_reads();
-        let came = Came::new(result, &tape);
-        (tape, reads, came)
+        let mut trace = dev.take();
+        let reads = trace.take_reads();
+        let came = Came::new(result, &trace);
+        (trace, reads, came)
     }
 
     /// Returns what comes of recovering a disk.
@@ -411,14 +411,14 @@ impl<'a, S: Subject> Explorer<'a, S> {
         }
     }
 
-    /// Returns the same, done now; with the tape of it.
-    fn came_anew(&mut self, disk: &Disk) -> (Tape, Arc<Came>) {
+    /// Returns the same, done now; with the trace of it.
+    fn came_anew(&mut self, disk: &Disk) -> (Trace, Arc<Came>) {
         self.tally.runs += 1;
-        let (tape, reads, came) = self.recovery(disk);
+        let (trace, reads, came) = self.recovery(disk);
         let came = Arc::new(came);
         let content = |sectors: &Range<u64>| disk.hash_of(sectors.clone());
         if self.recoveries.find(content).is_some() {
-            return (tape, came);
+            return (trace, came);
         }
         let noted = self.recoveries.note(&reads, content, came.clone());
         let came = match noted {
@@ -428,7 +428,7 @@ impl<'a, S: Subject> Explorer<'a, S> {
                 left: BTreeMap::new(),
             }),
         };
-        (tape, came)
+        (trace, came)
     }
 
     fn outcome(&mut self, disk: &Disk, nested: usize) -> Arc<Outcome<S::Found>> {
@@ -438,10 +438,10 @@ impl<'a, S: Subject> Explorer<'a, S> {
         }
         self.tally.recoveries += 1;
         let cut_again = nested > 0 && disk.hash().is_multiple_of(self.depth.nested_each.max(1));
-        let (tape, came) = match cut_again {
+        let (trace, came) = match cut_again {
             true => {
-                let (tape, came) = self.came_anew(disk);
-                (Some(tape), came)
+                let (trace, came) = self.came_anew(disk);
+                (Some(trace), came)
             }
             false => (None, self.came(disk)),
         };
@@ -449,8 +449,8 @@ impl<'a, S: Subject> Explorer<'a, S> {
             let found = self.settled(&came.on(disk))?;
             Ok(Recovered { mended, found })
         });
-        let nested = match tape {
-            Some(tape) if found.is_ok() => self.cut_again(&tape, nested - 1),
+        let nested = match trace {
+            Some(trace) if found.is_ok() => self.cut_again(&trace, nested - 1),
             _ => Vec::new(),
         };
         let outcome = Arc::new(Outcome { found, nested });
@@ -497,17 +497,17 @@ impl<'a, S: Subject> Explorer<'a, S> {
         }
     }
 
-    fn cut_again(&mut self, tape: &Tape, nested: usize) -> Vec<(Cut, Arc<Outcome<S::Found>>)> {
+    fn cut_again(&mut self, trace: &Trace, nested: usize) -> Vec<(Cut, Arc<Outcome<S::Found>>)> {
         let mut all = Vec::new();
         let mut seen = HashSet::new();
-        for flight in flights(tape, false) {
-            for choice in choices(flight.open.len(), &self.depth.nested_bounds) {
-                let disk = flight.land(&choice);
+        for point in crash_points(trace, false) {
+            for choice in choices(point.in_flight.len(), &self.depth.nested_bounds) {
+                let disk = point.disk_after(&choice);
                 if !seen.insert(disk.hash()) {
                     continue;
                 }
                 self.tally.nested += 1;
-                let event = flight.event;
+                let event = point.event;
                 all.push((Cut { event, choice }, self.outcome(&disk, nested)));
             }
         }

@@ -2,7 +2,7 @@
 
 use crate::cut::garbage;
 use crate::disk::{Disk, SECTOR, Sector};
-use crate::tape::{geometry, in_range};
+use crate::trace::{geometry, in_range};
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use volary_core::{BlockDevice, Error, Geometry, Result};

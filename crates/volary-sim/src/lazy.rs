@@ -5,9 +5,9 @@
 //! read; the next run chooses otherwise at the last place where it can. In the
 //! end all choices that make a difference were made, and no others.
 
-use crate::cut::{Choice, Fate, Flight};
+use crate::cut::{Choice, CrashPoint, Fate};
 use crate::disk::{Disk, Sector};
-use crate::tape::{geometry, in_range};
+use crate::trace::{geometry, in_range};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use volary_core::{BlockDevice, Geometry, Result};
@@ -49,7 +49,7 @@ pub struct Lazy {
 struct State {
     disk: Disk,
     /// What each sector that is not decided may hold instead of what it does:
-    /// the writes, by their number in the flight.
+    /// the writes, by their number in the crash point.
     open: BTreeMap<u64, Vec<(usize, Sector)>>,
     odometer: Odometer,
     decided: usize,
@@ -58,15 +58,15 @@ struct State {
 
 impl Lazy {
     /// Returns the device for the next row of choices.
-    pub fn new(flight: &Flight, odometer: Odometer) -> Self {
+    pub fn new(point: &CrashPoint, odometer: Odometer) -> Self {
         let mut open: BTreeMap<u64, Vec<(usize, Sector)>> = BTreeMap::new();
-        for (i, (number, content)) in flight.open.iter().enumerate() {
+        for (i, (number, content)) in point.in_flight.iter().enumerate() {
             open.entry(*number).or_default().push((i, content.clone()));
         }
         Self {
             state: Mutex::new(State {
-                disk: flight.durable.clone(),
-                choice: Choice(vec![Fate::Lost; flight.open.len()]),
+                disk: point.durable.clone(),
+                choice: Choice(vec![Fate::Lost; point.in_flight.len()]),
                 open,
                 odometer,
                 decided: 0,
@@ -74,7 +74,7 @@ impl Lazy {
         }
     }
 
-    /// Returns what was chosen, for [`Odometer::turn`]; and as a choice of the flight,
+    /// Returns what was chosen, for [`Odometer::turn`]; and as a choice of the crash point,
     /// in which sectors that nobody read are lost.
     pub fn chosen(&self) -> (Odometer, Choice) {
         let state = self.state.lock();
@@ -147,24 +147,24 @@ impl BlockDevice for Lazy {
 mod tests {
     use super::*;
     use crate::SECTOR;
-    use crate::tape::Moment;
+    use crate::trace::Moment;
     use std::collections::BTreeSet;
 
     #[test]
     fn only_what_is_read_makes_runs() {
-        let open = [3, 5, 5, 6].map(|n| (n, Sector::new(&[n as u8; SECTOR])));
-        let mut open = open.to_vec();
-        open[2].1 = Sector::new(&[9; SECTOR]);
-        let flight = Flight {
+        let in_flight = [3, 5, 5, 6].map(|n| (n, Sector::new(&[n as u8; SECTOR])));
+        let mut in_flight = in_flight.to_vec();
+        in_flight[2].1 = Sector::new(&[9; SECTOR]);
+        let point = CrashPoint {
             event: 0,
             moment: Moment::default(),
             durable: Disk::new(vec![0; 8 * SECTOR]),
-            open,
+            in_flight,
         };
         let mut seen = BTreeSet::new();
         let mut odometer = Odometer::default();
         loop {
-            let dev = Lazy::new(&flight, odometer);
+            let dev = Lazy::new(&point, odometer);
             let mut two = [0; 2];
             dev.read_at(3 * 512, &mut two[..1]).unwrap();
             dev.write_at(6 * 512, &[1; SECTOR]).unwrap();
@@ -173,7 +173,7 @@ mod tests {
             }
             let (next, choice) = dev.chosen();
             let mut same = [0; 2];
-            let disk = flight.land(&choice);
+            let disk = point.disk_after(&choice);
             disk.read(3 * 512, &mut same[..1]);
             if two[0] == 3 {
                 disk.read(5 * 512, &mut same[1..]);

@@ -4,13 +4,13 @@
 //! | module | what |
 //! |---|---|
 //! | [`disk`] | disks of memory that share what they have in common; their hashes |
-//! | [`tape`] | a recorded run: writes, flushes, and when operations began and ended |
+//! | [`trace`] | a recorded run: writes, flushes, and when operations began and ended |
 //! | [`cut`] | what was in flight, what became of it, and the choices to look at |
 //! | [`lazy`] | choices made when a sector is read |
 //! | [`subject`] | the border: what is tortured |
 //! | [`explore`] | every state recovered and judged, cuts of recoveries too |
 //! | [`Volume`] | a kind of volume as a subject: one row |
-//! | [`op`], [`tree`], [`story`] | what scripts do to volumes, what these hold then, what they promised |
+//! | [`op`], [`tree`], [`history`] | what scripts do to volumes, what these hold then, what they promised |
 //! | [`Losing`], [`Progress`] | for a real process that is killed: it loses what it did not flush |
 //! | [`fault`] | sectors that went bad: the kit |
 //! | [`seek`] | what operations cost on a disk that turns: the Cedar paper's script model |
@@ -39,7 +39,7 @@
 //!
 //! # How anything else joins
 //!
-//! Implement [`Subject`]: make a disk, play a script on a [`Taped`] device
+//! Implement [`Subject`]: make a disk, play a script on a [`Traced`] device
 //! (telling it when each operation begins and has ended), recover, look, judge.
 //! Then [`Explorer::explore`] looks at every state within the bounds of its
 //! [`Depth`], and [`Explorer::explore_lazily`] at all that recovery can tell
@@ -72,6 +72,7 @@ pub mod explore;
 pub mod fault;
 pub mod flash;
 pub mod hard;
+pub mod history;
 pub mod lazy;
 mod losing;
 pub mod op;
@@ -80,25 +81,24 @@ pub mod rng;
 pub mod scripts;
 pub mod seek;
 mod spinning;
-pub mod story;
 pub mod subject;
-pub mod tape;
+pub mod trace;
 mod traces;
 pub mod tree;
 mod volume;
 mod watched;
 
 pub use cow::Cow;
-pub use cut::{Bounds, Choice, Fate, Flight, choices, flights};
+pub use cut::{Bounds, Choice, CrashPoint, Fate, choices, crash_points};
 pub use disk::{Disk, SECTOR, Sector};
 pub use explore::{Cut, Depth, Explorer, Failure, Tally};
+pub use history::{History, Promise};
 pub use lazy::{Lazy, Odometer};
 pub use losing::Losing;
 pub use op::{Op, Ops};
 pub use preset::{PRESETS, Preset};
 pub use spinning::{Spinning, Timed};
-pub use story::{Promise, Story};
 pub use subject::{Recovered, Subject};
-pub use tape::{Event, Moment, Tape, Taped};
+pub use trace::{Event, Moment, Trace, Traced};
 pub use volume::{Aside, Between, Endured, Progress, Recovery, Volume, perform};
 pub use watched::{Doings, Log, Served, Watched};

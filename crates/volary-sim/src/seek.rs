@@ -10,7 +10,7 @@
 
 use crate::disk::SECTOR;
 use crate::spinning::Timed;
-use crate::tape::{Event, Tape};
+use crate::trace::{Event, Trace};
 
 /// A disk's shape and speed. Times are in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -160,8 +160,8 @@ impl Turning {
     }
 
     /// Does what was recorded: reads and writes, in order.
-    pub fn play(&mut self, tape: &Tape) {
-        for event in &tape.events {
+    pub fn play(&mut self, trace: &Trace) {
+        for event in &trace.events {
             match event {
                 Event::Read(offset, len) => self.read(*offset, *len),
                 Event::Write(sectors) => {
@@ -200,7 +200,7 @@ mod tests {
     use super::*;
     use crate::disk::Disk;
     use crate::rng::Rng;
-    use crate::tape::Taped;
+    use crate::trace::Traced;
     use volary_core::BlockDevice;
 
     const DRIVE: Drive = Drive::TRIDENT;
@@ -280,7 +280,7 @@ mod tests {
 
     #[test]
     fn a_recorded_run_takes_as_long_as_its_requests() {
-        let dev = Taped::new(Disk::new(vec![0; 100 * SECTOR])).with_reads();
+        let dev = Traced::new(Disk::new(vec![0; 100 * SECTOR])).with_reads();
         dev.read_at(700, &mut [0; 400]).unwrap();
         dev.write_at(40 * 512, &[1; 1024]).unwrap();
         dev.flush().unwrap();

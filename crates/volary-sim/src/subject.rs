@@ -1,7 +1,7 @@
 //! The border: what is tortured.
 
 use crate::disk::Disk;
-use crate::tape::{Moment, Taped};
+use crate::trace::{Moment, Traced};
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ pub trait Subject: Sync {
     type Script: fmt::Display;
     /// What a run of a script knows: what was asked for, in which order, and
     /// what each operation promised.
-    type Story;
+    type History;
     /// What is on a disk after recovery.
     type Found: PartialEq;
 
@@ -37,7 +37,7 @@ pub trait Subject: Sync {
     ///
     /// # Errors
     /// In words, if it does not run as it must without any power cut.
-    fn play(&self, script: &Self::Script, dev: &Arc<Taped>) -> Result<Self::Story, String>;
+    fn play(&self, script: &Self::Script, dev: &Arc<Traced>) -> Result<Self::History, String>;
 
     /// Returns whether the device says that it keeps in memory what it was given
     /// ([`BlockDevice::is_cached`]).
@@ -78,7 +78,7 @@ pub trait Subject: Sync {
     fn judge(
         &self,
         found: &Recovered<Self::Found>,
-        story: &Self::Story,
+        history: &Self::History,
         at: Moment,
     ) -> Result<(), String>;
 }

@@ -9,10 +9,10 @@ pub use kill::Progress;
 use crate::cow::Cow;
 use crate::disk::Disk;
 use crate::explore::Depth;
+use crate::history::{History, Promise};
 use crate::op::{Op, Ops};
-use crate::story::{Promise, Story};
 use crate::subject::{Recovered, Subject};
-use crate::tape::{Moment, Taped};
+use crate::trace::{Moment, Traced};
 use crate::tree::{self, Node, Tree, apply, content, split};
 use std::ops::Range;
 use std::sync::Arc;
@@ -183,8 +183,8 @@ fn told(
     mut tree: Tree,
     tag: impl Fn(usize) -> u32,
     mut act: impl FnMut(usize, &Op, Option<u32>) -> std::result::Result<bool, String>,
-) -> std::result::Result<Story, String> {
-    let mut story = Story {
+) -> std::result::Result<History, String> {
+    let mut history = History {
         before: tree.clone(),
         after: Vec::with_capacity(ops.len()),
         durable: Vec::with_capacity(ops.len()),
@@ -200,10 +200,10 @@ fn told(
         if done {
             tree = then;
         }
-        story.after.push(tree.clone());
-        story.durable.push(done && volume.is_durable(op));
+        history.after.push(tree.clone());
+        history.durable.push(done && volume.is_durable(op));
     }
-    Ok(story)
+    Ok(history)
 }
 
 /// How far a script is.
@@ -263,7 +263,7 @@ impl Volume {
         tree: Tree,
         tag: impl Fn(usize) -> u32,
         tell: &mut dyn FnMut(Step),
-    ) -> std::result::Result<Story, String> {
+    ) -> std::result::Result<History, String> {
         told(self, ops, tree, tag, |i, op, tag| {
             tell(Step::Began(i));
             let done = match tag {
@@ -339,7 +339,7 @@ fn tag_of(tree: &Tree, op: &Op) -> Option<u32> {
 
 impl Subject for Volume {
     type Script = Ops;
-    type Story = Story;
+    type History = History;
     type Found = Tree;
 
     fn name(&self) -> &str {
@@ -364,7 +364,7 @@ impl Subject for Volume {
         Ok(dev.disk().rebased())
     }
 
-    fn play(&self, script: &Ops, dev: &Arc<Taped>) -> std::result::Result<Story, String> {
+    fn play(&self, script: &Ops, dev: &Arc<Traced>) -> std::result::Result<History, String> {
         let mut tell = |step| match step {
             Step::Began(i) => dev.begin(i),
             Step::Ended(i, _) => dev.end(i),
@@ -428,11 +428,11 @@ impl Subject for Volume {
     fn judge(
         &self,
         found: &Recovered<Tree>,
-        story: &Story,
+        history: &History,
         at: Moment,
     ) -> std::result::Result<(), String> {
         let mended = &found.mended;
-        if story.is_detached(at) && !mended.is_empty() {
+        if history.is_detached(at) && !mended.is_empty() {
             return Err(format!("cleanly left, but fsck finds {mended:?}"));
         }
         if let Some(dirty) = self.dirty
@@ -441,6 +441,6 @@ impl Subject for Volume {
         {
             return Err(format!("not marked as {dirty}, but fsck finds {mended:?}"));
         }
-        story.judge(&found.found, self.promise, at)
+        history.judge(&found.found, self.promise, at)
     }
 }

@@ -98,7 +98,7 @@ impl Diff {
         };
         println!("{}: seed {seed} fails, shrinking", self.name);
         let (ops, failure) = shrink::shrink(ops, failure, |ops| self.try_ops(ops));
-        panic!("{}", self.story(seed, &ops, &failure));
+        panic!("{}", self.report(seed, &ops, &failure));
     }
 
     /// Returns the operations of a seed, on what the caps allow and a little beyond.
@@ -154,7 +154,7 @@ impl Diff {
         Mem::attach(options, Time::from_secs(pair::START)).expect("the model")
     }
 
-    fn story(&self, seed: u64, ops: &[Op], failure: &Failure) -> String {
+    fn report(&self, seed: u64, ops: &[Op], failure: &Failure) -> String {
         let mut text = format!("{}: differs from the model (seed {seed}):\n", self.name);
         for (i, op) in ops.iter().enumerate() {
             let mark = if i == failure.at { "  // here" } else { "" };

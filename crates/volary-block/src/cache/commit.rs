@@ -174,10 +174,10 @@ impl Cache {
                 Ok(()) => self.write_runs(now),
                 Err(e) => (0, Err(e)),
             };
-            self.land(&now[..written], true);
+            self.disk_after(&now[..written], true);
             if result.is_err() {
-                self.land(&now[written..], false);
-                self.land(later, false);
+                self.disk_after(&now[written..], false);
+                self.disk_after(later, false);
                 return result;
             }
             rest = later;
@@ -224,7 +224,7 @@ impl Cache {
     }
 
     /// Ends the flight of pieces.
-    fn land(&self, pieces: &[Piece], arrived: bool) {
+    fn disk_after(&self, pieces: &[Piece], arrived: bool) {
         for piece in pieces {
             let part = self.part(piece.page);
             part.shard

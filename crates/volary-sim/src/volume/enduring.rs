@@ -1,8 +1,8 @@
 //! Scripts on devices that fail.
 
 use super::{Volume, apply, is_durable, of_script, perform, tag_of, with_ctx};
+use crate::history::History;
 use crate::op::Ops;
-use crate::story::Story;
 use std::sync::Arc;
 use volary_core::{BlockDevice, Kind};
 
@@ -10,7 +10,7 @@ use volary_core::{BlockDevice, Kind};
 #[derive(Debug)]
 pub struct Endured {
     /// What it may rely on. What failed may have been done or not.
-    pub story: Story,
+    pub history: History,
     /// The errors, in order; that of attaching or detaching too.
     pub errors: Vec<Kind>,
 }
@@ -23,7 +23,7 @@ impl Volume {
     /// In words, if the preset cannot be.
     pub fn endure(&self, script: &Ops, dev: Arc<dyn BlockDevice>) -> Result<Endured, String> {
         let mut tree = self.preset_tree()?;
-        let mut story = Story {
+        let mut history = History {
             before: tree.clone(),
             after: Vec::new(),
             durable: Vec::new(),
@@ -34,7 +34,7 @@ impl Volume {
             Ok(fs) => fs,
             Err(e) => {
                 errors.push(e.kind());
-                return Ok(Endured { story, errors });
+                return Ok(Endured { history, errors });
             }
         };
         for (i, op) in script.0.iter().enumerate() {
@@ -47,18 +47,18 @@ impl Volume {
             if let Err(e) = &done {
                 errors.push(e.kind());
                 // It may be there, and what comes next may be there without it.
-                story.after.push(then.clone());
-                story.durable.push(false);
+                history.after.push(then.clone());
+                history.durable.push(false);
             } else {
                 tree = then;
             }
-            story.after.push(tree.clone());
-            story.durable.push(done.is_ok() && is_durable(op));
+            history.after.push(tree.clone());
+            history.durable.push(done.is_ok() && is_durable(op));
         }
         let left = with_ctx(script.0.len(), |cx| fs.detach(cx));
         errors.extend(left.as_ref().err().map(volary_core::Error::kind));
-        story.after.push(tree);
-        story.durable.push(left.is_ok());
-        Ok(Endured { story, errors })
+        history.after.push(tree);
+        history.durable.push(left.is_ok());
+        Ok(Endured { history, errors })
     }
 }

@@ -5,7 +5,7 @@
 use super::{Step, Volume, of_preset, on, tag_bytes, told, with_ctx};
 use crate::op::{Op, Ops};
 use crate::subject::{Recovered, Subject};
-use crate::tape::Moment;
+use crate::trace::Moment;
 use crate::tree::{self, Node, Tree};
 use std::fmt;
 use std::sync::Arc;
@@ -133,11 +133,11 @@ impl Volume {
         let whose = |part: usize| whose.get(part).copied().unwrap_or(part);
         let tag = |part| tag(round, whose(part));
         // What was begun and did not end may have been done.
-        let mut story = told(self, &ops, self.preset_tree()?, tag, |part, _, _| {
+        let mut history = told(self, &ops, self.preset_tree()?, tag, |part, _, _| {
             Ok(progress.done.get(whose(part)).copied().unwrap_or(true))
         })?;
         let kept = (0..ops.len()).take_while(|part| whose(*part) < progress.kept);
-        if let Some(durable) = kept.last().and_then(|last| story.durable.get_mut(last)) {
+        if let Some(durable) = kept.last().and_then(|last| history.durable.get_mut(last)) {
             *durable = true;
         }
         let mended = self.recover(dev.clone())?;
@@ -147,7 +147,7 @@ impl Volume {
             began: ops.len(),
             ended: (0..ops.len()).take_while(ended).count(),
         };
-        self.judge(&Recovered::new(mended, found), &story, moment)
+        self.judge(&Recovered::new(mended, found), &history, moment)
     }
 
     /// Empties a volume and has it hold the preset, so that it can be killed again.

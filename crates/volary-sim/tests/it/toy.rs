@@ -8,7 +8,7 @@
 use std::fmt;
 use std::sync::Arc;
 use volary_core::BlockDevice;
-use volary_sim::{Disk, Moment, Recovered, SECTOR, Subject, Taped};
+use volary_sim::{Disk, Moment, Recovered, SECTOR, Subject, Traced};
 
 pub(crate) const CELLS: usize = 8;
 const LOG: u64 = 12;
@@ -79,7 +79,7 @@ impl fmt::Display for Script {
 }
 
 /// The cells after each operation.
-pub(crate) struct Story {
+pub(crate) struct History {
     script: Vec<Op>,
     after: Vec<[u64; CELLS]>,
 }
@@ -225,7 +225,7 @@ fn record(dev: &dyn BlockDevice, at: u64, mistake: Mistake) -> Option<(u64, Vec<
 
 impl Subject for Toy {
     type Script = Script;
-    type Story = Story;
+    type History = History;
     type Found = [u64; CELLS];
 
     fn name(&self) -> &str {
@@ -233,7 +233,7 @@ impl Subject for Toy {
     }
 
     fn make(&self) -> Result<Disk, String> {
-        let dev = Taped::new(Disk::new(vec![0; 64 * SECTOR]));
+        let dev = Traced::new(Disk::new(vec![0; 64 * SECTOR]));
         for i in 0..CELLS as u64 {
             write(&dev, HOME_AT + i, &pack(HOME, [0; 3]));
         }
@@ -241,7 +241,7 @@ impl Subject for Toy {
         Ok(dev.disk().rebased())
     }
 
-    fn play(&self, script: &Script, dev: &Arc<Taped>) -> Result<Story, String> {
+    fn play(&self, script: &Script, dev: &Arc<Traced>) -> Result<History, String> {
         let mut toy = Running {
             dev: &**dev,
             mistake: self.0,
@@ -262,7 +262,7 @@ impl Subject for Toy {
             after.push(toy.now);
         }
         let script = script.0.clone();
-        Ok(Story { script, after })
+        Ok(History { script, after })
     }
 
     fn recover(&self, dev: Arc<dyn BlockDevice>) -> Result<Vec<&'static str>, String> {
@@ -309,18 +309,18 @@ impl Subject for Toy {
     fn judge(
         &self,
         found: &Recovered<[u64; CELLS]>,
-        story: &Story,
+        history: &History,
         at: Moment,
     ) -> Result<(), String> {
         let found = &*found.found;
         let commits = |end: usize| {
-            let ops = story.script.iter().take(end).enumerate();
+            let ops = history.script.iter().take(end).enumerate();
             ops.filter(|(_, op)| **op == Op::Commit).map(|(i, _)| i)
         };
         let first = commits(at.ended).next_back();
         let states = commits(at.began).filter(|i| first.is_none_or(|f| *i >= f));
         let fresh = first.is_none() && *found == [0; CELLS];
-        if fresh || states.map(|i| story.after[i]).any(|s| s == *found) {
+        if fresh || states.map(|i| history.after[i]).any(|s| s == *found) {
             return Ok(());
         }
         Err(format!(

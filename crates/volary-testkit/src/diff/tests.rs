@@ -86,7 +86,7 @@ fn a_wrong_error_is_found_and_shrunk_to_two_operations() {
 }
 
 #[test]
-fn the_story_of_a_failure_has_each_operation_and_the_command() {
+fn the_report_of_a_failure_has_each_operation_and_the_command() {
     let diff = Diff::new("mem", || mem(|c| c));
     let ops = [
         Op::MkDir(Path(vec![0])),
@@ -97,12 +97,12 @@ fn the_story_of_a_failure_has_each_operation_and_the_command() {
         at: 1,
         words: "gave x".into(),
     };
-    let story = diff.story(7, &ops, &failure);
-    assert!(story.contains("mkdir(\"a\");\n"), "{story}");
+    let report = diff.report(7, &ops, &failure);
+    assert!(report.contains("mkdir(\"a\");\n"), "{report}");
     assert!(
-        story.contains("stat(\"a/readme.txt\");  // here"),
-        "{story}"
+        report.contains("stat(\"a/readme.txt\");  // here"),
+        "{report}"
     );
-    assert!(story.contains("close(o3)"), "{story}");
-    assert!(story.contains("VOLARY_SEED=7 cargo test -p"), "{story}");
+    assert!(report.contains("close(o3)"), "{report}");
+    assert!(report.contains("VOLARY_SEED=7 cargo test -p"), "{report}");
 }

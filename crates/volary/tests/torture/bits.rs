@@ -7,7 +7,7 @@ use volary::block::MemDevice;
 use volary::torture::{SIZE_MAX, Volume, scripts, volume};
 use volary::{BlockDevice, CheckMode};
 use volary_sim::tree::{self, Tree};
-use volary_sim::{Subject, Taped};
+use volary_sim::{Subject, Traced};
 use volary_testkit::suite::replay_command;
 use volary_testkit::volumes::{as_root, attach_read_only, check};
 
@@ -31,10 +31,10 @@ fn these(count: usize, default: usize) -> impl Iterator<Item = usize> {
 fn images(volume: &Volume) -> [Vec<u8>; 2] {
     let mut script = scripts::random(5, 80, &volume.preset_tree().unwrap(), SIZE_MAX / 4);
     script.0.push(volary::torture::Op::Sync);
-    let cut = Arc::new(Taped::new(volume.make().unwrap()));
+    let cut = Arc::new(Traced::new(volume.make().unwrap()));
     volume.play(&script, &cut).unwrap();
     script.0.push(volary::torture::Op::Detach);
-    let left = Arc::new(Taped::new(volume.make().unwrap()));
+    let left = Arc::new(Traced::new(volume.make().unwrap()));
     volume.play(&script, &left).unwrap();
     [left.disk().to_vec(), cut.disk().to_vec()]
 }

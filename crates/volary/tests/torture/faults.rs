@@ -6,7 +6,7 @@ use std::sync::Arc;
 use volary::block::{Faulty, How, MemDevice, On, When};
 use volary::torture::{Ops, Recovery, Volume, scripts, volume};
 use volary::{BlockDevice, Kind};
-use volary_sim::{Moment, Recovered, Subject, Taped};
+use volary_sim::{Moment, Recovered, Subject, Traced};
 
 /// Bytes of a file of a script, at most.
 const SIZE_MAX: u64 = 3000;
@@ -54,12 +54,12 @@ fn run_one(
     }
     let mended = volume.recover(mem.clone())?;
     let found = volume.look(mem)?;
-    let steps = endured.story.after.len();
+    let steps = endured.history.after.len();
     let at = Moment {
         began: steps,
         ended: steps,
     };
-    volume.judge(&Recovered::new(mended, found), &endured.story, at)?;
+    volume.judge(&Recovered::new(mended, found), &endured.history, at)?;
     Ok(reached)
 }
 
@@ -100,7 +100,7 @@ fn bases(volume: &Volume) -> Vec<Vec<u8>> {
         let nothing: Ops = "create /passing; sync; unlink /passing; sync"
             .parse()
             .unwrap();
-        let dev = Arc::new(Taped::new(left));
+        let dev = Arc::new(Traced::new(left));
         volume.play(&nothing, &dev).unwrap();
         all.push(dev.disk().to_vec());
     }

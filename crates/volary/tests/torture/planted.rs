@@ -3,7 +3,7 @@
 //!
 //! A layer sees which part of the volume a write goes to, and drops it, delays
 //! it, or puts it elsewhere. What the driver does is right; what reaches the
-//! tape is not.
+//! trace is not.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex};

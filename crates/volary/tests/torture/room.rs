@@ -93,12 +93,12 @@ fn run(volume: &Volume, base: &[u8], script: &Ops, left: u64) -> Result<u64, Str
     }
     let mut found = volume.look(dev.clone())?;
     found.remove(&format!("/{FILLER}"));
-    let steps = endured.story.after.len();
+    let steps = endured.history.after.len();
     let at = Moment {
         began: steps,
         ended: steps,
     };
-    volume.judge(&Recovered::new(mended, found), &endured.story, at)?;
+    volume.judge(&Recovered::new(mended, found), &endured.history, at)?;
     empty(volume, &dev);
     volume.recover(dev.clone())?;
     volume.look(dev.clone())?;

@@ -4,13 +4,13 @@
 use crate::plans::count;
 use std::sync::Arc;
 use volary::torture::{SIZE_MAX, VOLUMES, scripts};
-use volary_sim::{Event, Subject, Taped};
+use volary_sim::{Event, Subject, Traced};
 
 /// Returns what a script did to a device, in words, and the disk then.
 fn run(volume: &volary::torture::Volume, seed: u64) -> (Vec<String>, u64) {
     let disk = volume.make().unwrap();
     let script = scripts::random(seed, 60, &volume.preset_tree().unwrap(), SIZE_MAX);
-    let dev = Arc::new(Taped::new(disk).with_reads());
+    let dev = Arc::new(Traced::new(disk).with_reads());
     volume.play(&script, &dev).unwrap();
     let words = |event: &Event| match event {
         Event::Write(sectors) => {

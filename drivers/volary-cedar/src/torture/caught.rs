@@ -10,7 +10,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use volary_sim::rng::Rng;
 use volary_sim::{
-    Bounds, Choice, Cow, Depth, Disk, Explorer, Fate, Recovered, Subject, Taped, flights,
+    Bounds, Choice, Cow, Depth, Disk, Explorer, Fate, Recovered, Subject, Traced, crash_points,
 };
 
 /// Scripts that are tried for each mistake and each way to commit.
@@ -73,7 +73,7 @@ fn trials(mistake: Mistake) -> Vec<Trial> {
     all
 }
 
-/// Returns the few choices at each flight that are enough: of a few sectors each; else
+/// Returns the few choices at each crash point that are enough: of a few sectors each; else
 /// nothing, all, some of what came first, all but one, a few at random.
 pub(super) fn few(count: usize, rng: &mut Rng) -> Vec<Choice> {
     let fates = |kept: &mut dyn FnMut(usize) -> bool| {
@@ -95,26 +95,26 @@ pub(super) fn few(count: usize, rng: &mut Rng) -> Vec<Choice> {
     all
 }
 
-/// Looks at a few states of each flight of a script.
+/// Looks at a few states of each crash point of a script.
 ///
 /// # Errors
 /// What is wrong with the first that is.
 fn try_script(volume: &Volume, disk: &Disk, script: &Script) -> Result<(), String> {
-    let taped = Arc::new(Taped::new(disk.clone()));
-    let story = volume.play(script, &taped)?;
+    let traced = Arc::new(Traced::new(disk.clone()));
+    let history = volume.play(script, &traced)?;
     let mut rng = Rng::new(7);
     let mut seen = HashSet::new();
-    let all = flights(&taped.take(), false);
+    let all = crash_points(&traced.take(), false);
     // What came before the script is not judged.
-    for flight in all.iter().filter(|f| f.moment.began > 0) {
-        for choice in few(flight.open.len(), &mut rng) {
-            let disk = flight.land(&choice);
-            if seen.insert((disk.hash(), flight.moment)) {
+    for point in all.iter().filter(|f| f.moment.began > 0) {
+        for choice in few(point.in_flight.len(), &mut rng) {
+            let disk = point.disk_after(&choice);
+            if seen.insert((disk.hash(), point.moment)) {
                 let cow = Arc::new(Cow::new(disk));
                 let mended = volume.recover(cow.clone())?;
                 let found = volume.look(cow)?;
                 let found = Recovered::new(mended, found);
-                volume.judge(&found, &story, flight.moment)?;
+                volume.judge(&found, &history, point.moment)?;
             }
         }
     }

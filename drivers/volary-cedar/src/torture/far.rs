@@ -14,7 +14,7 @@ use volary_core::{
     Name, Options, Quiet, Remote, Result, SetAttr, Time,
 };
 use volary_sim::rng::{Rng, pattern};
-use volary_sim::{Cow, Subject, Taped, flights};
+use volary_sim::{Cow, Subject, Traced, crash_points};
 
 /// The remote's files, and how long each is at each time it is written.
 const FILES: [(&str, [usize; 2]); 3] = [("a", [3000, 700]), ("b", [9000, 9000]), ("c", [0, 40])];
@@ -110,11 +110,11 @@ pub(super) fn copy(volume: Volume) -> std::result::Result<(), String> {
         warm: super::script::Script(Vec::new()),
         ..volume
     };
-    let taped = Arc::new(Taped::new(volume.make()?));
+    let traced = Arc::new(Traced::new(volume.make()?));
     plant(volume.mistake);
     let far = remote();
-    let fs = over(taped.clone(), volume.attach, &far).map_err(|e| e.to_string())?;
-    taped.begin(1);
+    let fs = over(traced.clone(), volume.attach, &far).map_err(|e| e.to_string())?;
+    traced.begin(1);
     for turn in 0..2 {
         write_remote(&far, turn);
         for (file, (text, _)) in FILES.iter().enumerate() {
@@ -125,12 +125,12 @@ pub(super) fn copy(volume: Volume) -> std::result::Result<(), String> {
         }
         later(0, |cx| fs.sync(cx)).map_err(|e| e.to_string())?;
     }
-    taped.end(1);
+    traced.end(1);
     later(0, |cx| fs.detach(cx)).map_err(|e| e.to_string())?;
     let mut rng = Rng::new(11);
-    for flight in flights(&taped.take(), false) {
-        for choice in few(flight.open.len(), &mut rng) {
-            let cow = Arc::new(Cow::new(flight.land(&choice)));
+    for point in crash_points(&traced.take(), false) {
+        for choice in few(point.in_flight.len(), &mut rng) {
+            let cow = Arc::new(Cow::new(point.disk_after(&choice)));
             volume.recover(cow.clone())?;
             look(&volume, cow)?;
         }

@@ -12,7 +12,7 @@ use volary_core::{
     Answer, Attach, BlockDevice, Check, CheckMode, Create, Ctx, Finding, Format, Fs, Make, Mode,
     Name, NodeId, Options, Quiet, SetAttr,
 };
-use volary_sim::{Cow, Disk, Moment, Recovered, Subject, Taped};
+use volary_sim::{Cow, Disk, Moment, Recovered, Subject, Traced};
 use volary_testkit::tree::Tree;
 
 /// A volume, how it is attached, and the mistake that it makes.
@@ -30,7 +30,7 @@ pub(super) struct Volume {
 /// What a script went through: after each call the tree, with the operation that
 /// the call was of; and how many of those were durable after each operation.
 #[derive(Default)]
-pub(super) struct Story {
+pub(super) struct History {
     trees: Vec<(usize, Seen)>,
     durable: Vec<usize>,
 }
@@ -138,7 +138,7 @@ fn map_must_be_known(dev: &Arc<dyn BlockDevice>) -> Result<(), String> {
 
 impl Subject for Volume {
     type Script = Script;
-    type Story = Story;
+    type History = History;
     type Found = Seen;
 
     fn name(&self) -> &str {
@@ -167,7 +167,7 @@ impl Subject for Volume {
         Ok(dev.disk().rebased())
     }
 
-    fn play(&self, script: &Script, dev: &Arc<Taped>) -> Result<Story, String> {
+    fn play(&self, script: &Script, dev: &Arc<Traced>) -> Result<History, String> {
         plant(self.mistake);
         let fs = self.attach(dev.clone(), false)?;
         let mut durable = 0;
@@ -180,13 +180,13 @@ impl Subject for Volume {
             player.play(op, &mut |_| {}).map_err(words)?;
             as_root(|cx| fs.sync(cx)).map_err(words)?;
         }
-        let mut story = Story {
+        let mut history = History {
             trees: vec![(0, read_tree(&fs)?)],
             durable: Vec::new(),
         };
         for (number, op) in script.0.iter().enumerate() {
             dev.begin(number);
-            let trees = &mut story.trees;
+            let trees = &mut history.trees;
             player
                 .play(op, &mut |fs| {
                     if let Ok(tree) = read_tree(fs) {
@@ -196,12 +196,12 @@ impl Subject for Volume {
                 .map_err(words)?;
             if matches!(op, Op::Sync) || self.attach.contains("commit=0") {
                 as_root(|cx| fs.sync(cx)).map_err(words)?;
-                durable = story.trees.len() - 1;
+                durable = history.trees.len() - 1;
             }
-            story.durable.push(durable);
+            history.durable.push(durable);
             dev.end(number);
         }
-        Ok(story)
+        Ok(history)
     }
 
     fn recover(&self, dev: Arc<dyn BlockDevice>) -> Result<Vec<&'static str>, String> {
@@ -224,11 +224,11 @@ impl Subject for Volume {
         Ok(tree)
     }
 
-    fn judge(&self, found: &Recovered<Seen>, story: &Story, at: Moment) -> Result<(), String> {
+    fn judge(&self, found: &Recovered<Seen>, history: &History, at: Moment) -> Result<(), String> {
         let found = &*found.found;
-        let least = at.ended.checked_sub(1).and_then(|n| story.durable.get(n));
+        let least = at.ended.checked_sub(1).and_then(|n| history.durable.get(n));
         let least = least.copied().unwrap_or(0);
-        let allowed = story
+        let allowed = history
             .trees
             .iter()
             .enumerate()
@@ -240,7 +240,7 @@ impl Subject for Volume {
             }
             count += 1;
         }
-        let newest = story.trees.get(least).map(|t| &t.1);
+        let newest = history.trees.get(least).map(|t| &t.1);
         Err(format!(
             "none of {count} trees that may be there; of those, {newest:?}; there is {found:?}"
         ))

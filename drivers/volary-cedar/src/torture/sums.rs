@@ -9,7 +9,7 @@ use crate::mistakes::plant;
 use std::sync::Arc;
 use volary_core::{Create, Fs, Mode, Name, Result, SetAttr};
 use volary_sim::rng::{Rng, pattern};
-use volary_sim::{Cow, Subject, Taped, flights};
+use volary_sim::{Cow, Subject, Traced, crash_points};
 
 /// Returns the same volume, made with checksums.
 pub(super) fn with_sums(volume: Volume) -> Volume {
@@ -20,7 +20,7 @@ pub(super) fn with_sums(volume: Volume) -> Volume {
 }
 
 /// Writes into the middle of a sealed file, and closes it, which seals it again.
-fn write_in_place(fs: &Fs, name: Name<'_>, dev: &Taped) -> Result<()> {
+fn write_in_place(fs: &Fs, name: Name<'_>, dev: &Traced) -> Result<()> {
     as_root(|cx| {
         let (_, open) = fs.create(cx, fs.root(), name, Create::New, &SetAttr::default())?;
         fs.write(cx, open, Some(0), &pattern(1, 3000))?;
@@ -45,15 +45,15 @@ fn write_in_place(fs: &Fs, name: Name<'_>, dev: &Taped) -> Result<()> {
 pub(super) fn patch(volume: Volume) -> std::result::Result<(), String> {
     let volume = with_sums(volume);
     let disk = volume.make()?;
-    let taped = Arc::new(Taped::new(disk));
+    let traced = Arc::new(Traced::new(disk));
     plant(volume.mistake);
     let name = Name::new(b"patched").map_err(|_| "name")?;
-    let fs = volume.attach(taped.clone(), false)?;
-    write_in_place(&fs, name, &taped).map_err(|e| e.to_string())?;
+    let fs = volume.attach(traced.clone(), false)?;
+    write_in_place(&fs, name, &traced).map_err(|e| e.to_string())?;
     let mut rng = Rng::new(9);
-    for flight in flights(&taped.take(), false) {
-        for choice in few(flight.open.len(), &mut rng) {
-            let cow = Arc::new(Cow::new(flight.land(&choice)));
+    for point in crash_points(&traced.take(), false) {
+        for choice in few(point.in_flight.len(), &mut rng) {
+            let cow = Arc::new(Cow::new(point.disk_after(&choice)));
             volume.recover(cow.clone())?;
             volume.look(cow)?;
         }

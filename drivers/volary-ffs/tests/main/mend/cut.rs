@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use volary_block::MemDevice;
 use volary_core::CheckMode;
-use volary_sim::{Bounds, Taped, choices, flights};
+use volary_sim::{Bounds, Traced, choices, crash_points};
 
 const BOUNDS: Bounds = Bounds {
     eager: 2,
@@ -35,20 +35,20 @@ fn mended_in_two_runs(m: &Made, kind: &Kind) -> Result<usize, String> {
     let is_of_sparse = kind.what.contains("double");
     let readable = |dev: &Arc<MemDevice>| readable(m, dev, is_of_sparse);
     let before = readable(&Arc::new(MemDevice::from_vec(image.clone())));
-    let taped = Arc::new(Taped::new(volary_sim::Disk::new(image)));
-    _ = check(taped.clone(), CheckMode::Mend);
+    let traced = Arc::new(Traced::new(volary_sim::Disk::new(image)));
+    _ = check(traced.clone(), CheckMode::Mend);
     let each = if is_whole() { 1 } else { 3 };
     let mut seen = HashSet::new();
-    for flight in flights(&taped.take(), false) {
-        for choice in choices(flight.open.len(), &BOUNDS)
+    for point in crash_points(&traced.take(), false) {
+        for choice in choices(point.in_flight.len(), &BOUNDS)
             .into_iter()
             .step_by(each)
         {
-            let disk = flight.land(&choice);
+            let disk = point.disk_after(&choice);
             if !seen.insert(disk.hash()) {
                 continue;
             }
-            let what = format!("event {}, {choice}", flight.event);
+            let what = format!("event {}, {choice}", point.event);
             let dev = Arc::new(MemDevice::from_vec(disk.to_vec()));
             let (report, found) = check(dev.clone(), CheckMode::Mend);
             if report.left() > 0 {

@@ -22,14 +22,14 @@ pub enum Event {
 
 /// A recorded run: the disk at its beginning, and what happened then.
 #[derive(Clone, Debug)]
-pub struct Tape {
+pub struct Trace {
     /// The disk before.
     pub disk: Disk,
     /// In order.
     pub events: Vec<Event>,
 }
 
-impl Tape {
+impl Trace {
     /// Takes the reads out: the sectors of each.
     pub(crate) fn take_reads(&mut self) -> Vec<Range<u64>> {
         let mut reads = Vec::new();
@@ -65,28 +65,28 @@ impl Moment {
 }
 
 /// A device that records a run. All requests succeed.
-pub struct Taped {
+pub struct Traced {
     state: Mutex<State>,
     cached: bool,
 }
 
 struct State {
     now: Disk,
-    tape: Tape,
+    trace: Trace,
     reads: bool,
 }
 
-impl Taped {
-    /// Returns a device with this content, with a new tape. Reads are not recorded.
+impl Traced {
+    /// Returns a device with this content, with a new trace. Reads are not recorded.
     pub fn new(disk: Disk) -> Self {
-        let tape = Tape {
+        let trace = Trace {
             disk: disk.clone(),
             events: Vec::new(),
         };
         Self {
             state: Mutex::new(State {
                 now: disk,
-                tape,
+                trace,
                 reads: false,
             }),
             cached: false,
@@ -110,23 +110,23 @@ impl Taped {
 
     /// Notes that an operation begins.
     pub fn begin(&self, op: usize) {
-        self.state.lock().tape.events.push(Event::Began(op));
+        self.state.lock().trace.events.push(Event::Began(op));
     }
 
     /// Notes that an operation has ended: what it promises holds.
     pub fn end(&self, op: usize) {
-        self.state.lock().tape.events.push(Event::Ended(op));
+        self.state.lock().trace.events.push(Event::Ended(op));
     }
 
-    /// Returns what was recorded so far; recording goes on with a new tape.
-    pub fn take(&self) -> Tape {
+    /// Returns what was recorded so far; recording goes on with a new trace.
+    pub fn take(&self) -> Trace {
         let mut state = self.state.lock();
         let disk = state.now.clone();
-        let new = Tape {
+        let new = Trace {
             disk,
             events: Vec::new(),
         };
-        std::mem::replace(&mut state.tape, new)
+        std::mem::replace(&mut state.trace, new)
     }
 
     /// Returns the disk as it is now, with all that was written.
@@ -158,7 +158,7 @@ pub(crate) fn geometry(disk: &Disk) -> Geometry {
     }
 }
 
-impl BlockDevice for Taped {
+impl BlockDevice for Traced {
     fn geometry(&self) -> Geometry {
         geometry(&self.state.lock().now)
     }
@@ -169,7 +169,7 @@ impl BlockDevice for Taped {
         state.now.read(offset, buf);
         if state.reads {
             let event = Event::Read(offset, buf.len() as u64);
-            state.tape.events.push(event);
+            state.trace.events.push(event);
         }
         Ok(())
     }
@@ -186,12 +186,12 @@ impl BlockDevice for Taped {
         for (number, content) in &written {
             state.now.put(*number, content.clone());
         }
-        state.tape.events.push(Event::Write(written));
+        state.trace.events.push(Event::Write(written));
         Ok(())
     }
 
     fn flush(&self) -> Result<()> {
-        self.state.lock().tape.events.push(Event::Flush);
+        self.state.lock().trace.events.push(Event::Flush);
         Ok(())
     }
 
@@ -205,20 +205,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn writes_flushes_and_operations_are_on_the_tape_in_order() {
-        let dev = Taped::new(Disk::new(vec![0; 4 * SECTOR]));
+    fn writes_flushes_and_operations_are_on_the_trace_in_order() {
+        let dev = Traced::new(Disk::new(vec![0; 4 * SECTOR]));
         dev.begin(0);
         dev.write_at(700, &[1; 400]).unwrap();
         dev.flush().unwrap();
         dev.end(0);
         assert!(dev.write_at(2000, &[1; 49]).is_err());
-        let tape = dev.take();
-        let words: Vec<String> = tape.events.iter().map(|e| format!("{e:.0?}")).collect();
+        let trace = dev.take();
+        let words: Vec<String> = trace.events.iter().map(|e| format!("{e:.0?}")).collect();
         assert_eq!(words.len(), 4);
-        assert!(matches!(&tape.events[1], Event::Write(w) if w.len() == 2));
-        assert!(tape.disk.to_vec() == vec![0; 4 * SECTOR]);
+        assert!(matches!(&trace.events[1], Event::Write(w) if w.len() == 2));
+        assert!(trace.disk.to_vec() == vec![0; 4 * SECTOR]);
         let mut at = Moment::default();
-        tape.events.iter().for_each(|e| at.pass(e));
+        trace.events.iter().for_each(|e| at.pass(e));
         assert_eq!((at.began, at.ended), (1, 1));
         assert!(dev.take().events.is_empty());
         assert_eq!(dev.disk().to_vec()[1099], 1);

@@ -1,7 +1,7 @@
 //! What a volume promised while a script ran, and whether what is found after
 //! a power cut keeps it.
 
-use crate::tape::Moment;
+use crate::trace::Moment;
 use crate::tree::{Node, Tree, split};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -20,7 +20,7 @@ pub enum Promise {
 
 /// What was on the volume after each operation of a script.
 #[derive(Clone, Debug)]
-pub struct Story {
+pub struct History {
     /// Before the first.
     pub before: Tree,
     /// After each.
@@ -48,7 +48,7 @@ struct Known {
 
 type Nodes = BTreeMap<u32, Known>;
 
-impl Story {
+impl History {
     /// Returns the trees that the volume had from the last sync on that ended.
     fn window(&self, at: Moment) -> Vec<&Tree> {
         let mut ended = self.durable.iter().take(at.ended);
@@ -272,7 +272,7 @@ mod tests {
 
     #[test]
     fn a_short_name_stands_for_a_long_one_that_is_not_there() {
-        let told = story("create /a-long-name-of-a-file; write /a-long-name-of-a-file 0 8");
+        let told = history("create /a-long-name-of-a-file; write /a-long-name-of-a-file 0 8");
         let whole = ("/a-long-name-of-a-file", content(0x55, 8));
         let alias = ("/A-LONG~1", content(0x55, 8));
         assert!(judge(&told, std::slice::from_ref(&alias), Promise::Synced).is_ok());
@@ -288,7 +288,7 @@ mod tests {
             "unlink /Mixed.Case; create /Mixed.Case; write /Mixed.Case 0 4",
             "rename /b /Mixed.Case; write /Mixed.Case 0 4",
         ]
-        .map(|then| story(&format!("{made}{then}")));
+        .map(|then| history(&format!("{made}{then}")));
         let old = content(0x55, 8);
         let [new, moved] = [5, 2].map(|i| content(0x55 + i * 256, 4));
         for (told, short, whole, is) in [
@@ -310,7 +310,7 @@ mod tests {
         }
     }
 
-    fn story(text: &str) -> Story {
+    fn history(text: &str) -> History {
         let ops: Ops = text.parse().unwrap();
         let mut tree = Tree::new();
         let mut after = Vec::new();
@@ -318,7 +318,7 @@ mod tests {
             assert!(apply(&mut tree, op, 0x55 + (i as u32) * 256));
             after.push(tree.clone());
         }
-        Story {
+        History {
             before: Tree::new(),
             after,
             durable: ops.0.iter().map(|op| *op == Op::Sync).collect(),
@@ -326,20 +326,20 @@ mod tests {
         }
     }
 
-    fn judge(story: &Story, found: &[(&str, Vec<u8>)], promise: Promise) -> Result<(), String> {
+    fn judge(history: &History, found: &[(&str, Vec<u8>)], promise: Promise) -> Result<(), String> {
         let file = |(p, c): &(&str, Vec<u8>)| (p.to_string(), Node::File(0, Arc::new(c.clone())));
         let found = found.iter().map(file).collect();
-        let count = story.after.len();
+        let count = history.after.len();
         let at = Moment {
             began: count,
             ended: count,
         };
-        story.judge(&found, promise, at)
+        history.judge(&found, promise, at)
     }
 
     #[test]
     fn what_was_synced_is_there_and_what_was_not_may_be() {
-        let told = story("create /a; write /a 0 8; sync; create /b; write /a 8 8");
+        let told = history("create /a; write /a 0 8; sync; create /b; write /a 8 8");
         for (a, b, is) in [
             (Some(8), false, true),
             (Some(16), true, true),
@@ -358,7 +358,7 @@ mod tests {
 
     #[test]
     fn a_prefix_has_all_operations_up_to_a_moment() {
-        let told = story("create /a; create /b; unlink /a");
+        let told = history("create /a; create /b; unlink /a");
         let [a, b] = ["/a", "/b"].map(|p| (p, Vec::new()));
         for (found, is) in [
             (vec![], true),
@@ -368,10 +368,10 @@ mod tests {
         ] {
             assert_eq!(judge(&told, &found, Promise::Prefix).is_ok(), is);
         }
-        let told = story("create /a; create /b; sync");
+        let told = history("create /a; create /b; sync");
         let found = [("/a", Vec::new())];
         assert!(judge(&told, &found, Promise::Prefix).is_err());
-        let told = story("create /a; create /b");
+        let told = history("create /a; create /b");
         let found = [("/b", Vec::new())];
         assert!(judge(&told, &found, Promise::Prefix).is_err());
         assert!(judge(&told, &found, Promise::Synced).is_ok());
@@ -379,7 +379,7 @@ mod tests {
 
     #[test]
     fn bytes_of_others_are_seen_and_a_moved_file_is_somewhere() {
-        let told = story("create /a; write /a 0 8; sync; rename /a /b");
+        let told = history("create /a; write /a 0 8; sync; rename /a /b");
         let own = content(0x55, 8);
         assert!(judge(&told, &[("/b", own.clone())], Promise::Synced).is_ok());
         assert!(judge(&told, &[("/a", own)], Promise::Synced).is_ok());
