@@ -4,7 +4,8 @@
 //! All that is known of a file stands in one B-tree, the file name table, whose
 //! pages are written twice, far apart. Changes of it go to a redo log first, many
 //! in one record; pages go home only when the log comes round to the third in
-//! which their newest image is. `FORMAT.md` has the bytes and the reasons.
+//! which their newest image is. `FORMAT.md` has the bytes,
+//! `DESIGN.md` why it is done so.
 //!
 //! | module | what |
 //! |---|---|

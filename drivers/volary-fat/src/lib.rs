@@ -1,6 +1,6 @@
 //! FAT12, FAT16 and FAT32, with VFAT's long names and DosFs's UNIX extension
 //! (Forin and Malan, "An MS-DOS File System for UNIX", CMU-CS-93-196, 1993).
-//! `FORMAT.md` has the bytes and the reasons.
+//! `FORMAT.md` has the bytes, `DESIGN.md` why it is done so.
 //!
 //! # Rooms
 //!

@@ -1,5 +1,5 @@
 //! The Fast File System (McKusick, Joy, Leffler and Fabry, 1984): 4.3BSD's format, UFS1 and
-//! UFS2, in both byte orders.
+//! UFS2, in both byte orders. `FORMAT.md` has the bytes, `DESIGN.md` why it is done so.
 //!
 //! # Rooms
 //!
