@@ -1,4 +1,4 @@
-//! The FUSE server: a volume, mounted on a directory of this host.
+//! The FUSE server: a volume, mounted on a directory of this host. `DESIGN.md` says why it is done so.
 //!
 //! [`serve`] mounts a [`Volume`](volary_session::Volume) and answers the
 //! kernel's requests from sessions on it until it is unmounted.

@@ -1,4 +1,4 @@
-//! The NFS server: volumes, over NFS version 3, on one TCP port.
+//! The NFS server: volumes, over NFS version 3, on one TCP port. `DESIGN.md` says why it is done so.
 //!
 //! [`serve`] listens and answers NFS (RFC 1813), MOUNT, NLM version 4, what a
 //! portmapper would say, and the part of NSM that ends the locks of a client that

@@ -1,4 +1,5 @@
-//! The SMB server: SMB 2.1 to 3.1.1, and 2.0.2 if asked for (MS-SMB2), over TCP.
+//! The SMB server: SMB 2.1 to 3.1.1, and 2.0.2 if asked for (MS-SMB2), over TCP. `DESIGN.md` says why it is
+//! done so.
 //!
 //! A [`Server`] serves volumes as shares to users with passwords. It is safe by
 //! default: NTLMv2 only (no anonymous users, no guests), messages signed.
