@@ -6,8 +6,8 @@ use crate::overlay::Overlay;
 use crate::volume::{bound, bytes_of, check_damaged, live, make, name, operate, tell, with_ctx};
 use std::sync::{Arc, OnceLock};
 use volary_cedar::CEDAR;
-use volary_cedar::ondisk::seal;
-use volary_cedar::volume::Layout;
+use volary_cedar::Layout;
+use volary_cedar::seal;
 use volary_core::{Attach, BlockDevice, Create, Ctx, FileKind, Format, Fs, NodeId, SetAttr};
 
 /// Requests to the device, and KiB, that a run may make.

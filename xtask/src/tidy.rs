@@ -1,6 +1,7 @@
 //! The house rules that a program can hold us to.
 
 mod circles;
+mod parameters;
 mod types;
 mod words;
 

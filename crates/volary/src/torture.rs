@@ -10,7 +10,7 @@ pub use served::{Protocol, Served};
 
 use std::ops::Range;
 use volary_cedar::CEDAR;
-use volary_cedar::volume::Layout;
+use volary_cedar::Layout;
 use volary_core::BlockDevice;
 use volary_fat::FAT;
 use volary_ffs::FFS;

@@ -68,7 +68,7 @@ fn patched(image: &[u8], kind: &str, from: &[u8], to: &[u8]) -> Vec<u8> {
     if kind == "cedar" {
         let pages = new.chunks_mut(512).zip(image.chunks(512));
         let changed = pages.filter(|(new, old)| new != old);
-        changed.for_each(|(new, _)| volary_cedar::ondisk::seal(new));
+        changed.for_each(|(new, _)| volary_cedar::seal(new));
     }
     new
 }

@@ -1,11 +1,11 @@
 //! The format: what there is to do with a Cedar volume.
 
 use crate::attached::Attached;
-use crate::cached::CachedFs;
 use crate::dump::DUMP_TOPICS;
 use crate::fs::local;
 use crate::make::MAKE_OPTIONS;
 use crate::options::MOUNT_OPTIONS;
+use crate::remote::attached::CachedFs;
 use crate::roots::{at_start, replica};
 use std::fmt::Write;
 use std::sync::Arc;

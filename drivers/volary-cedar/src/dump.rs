@@ -15,7 +15,7 @@ use volary_core::{BlockDevice, Error, Kind, OptionSpec, Result, escape};
 use volary_ondisk::dump::{Asked, is_written};
 
 /// What the dump can show.
-pub const DUMP_TOPICS: &[OptionSpec] = &[
+pub(crate) const DUMP_TOPICS: &[OptionSpec] = &[
     OptionSpec {
         name: "root",
         value: "",

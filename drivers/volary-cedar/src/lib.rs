@@ -9,15 +9,15 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | [`ondisk`], [`volume`], `roots` | pages as stored; the checked root, and its copies |
+//! | `ondisk`, `volume`, `roots` | pages as stored; the checked root, and its copies |
 //! | `page`, `tree`, `table` | cells in pages, pages in a tree, the tree on the device |
 //! | `log`, `commit`, `recover` | records, group commit and thirds, recovery |
 //! | `vam`, `reserve`, `delta`, `map_home`, `logged_map` | room: in memory, kept for open files, in records, at home |
 //! | `runs`, `leader`, `sums`, `sealing` | where files lie, leader pages, checksums of data |
 //! | `core`, `found` | changes that are made whole or not at all; what is wrong in passing |
 //! | `entry`, `nodes`, `names`, `versions`, `file`, `ahead`, `steps`, `xattrs`, `cookies` | what UNIX asks of it |
-//! | `far`, `copies`, `reach`, `bring`, `cached`, `cached_fs` | files of a remote: links, copies, the way there |
-//! | [`check`], [`dump`], [`make`] and others | the tools |
+//! | `remote` | files of a remote: links, the cache, the connection, fetching |
+//! | `check`, `dump`, `make` and others | the tools |
 //!
 //! # Limits
 //! Names of 255 bytes (90 in pages of 512), 2^32 pages, files in about a million pieces
@@ -27,7 +27,7 @@
 //!
 //! # Locks
 //! One: an attached volume is behind a mutex, data too. It is not held while a remote is
-//! asked; `cached` says what is.
+//! asked; `remote::attached` says what is.
 #![forbid(unsafe_code)]
 #![cfg_attr(
     not(test),
@@ -41,38 +41,33 @@
 
 mod ahead;
 mod attached;
-mod bring;
-mod cached;
-mod cached_fs;
 mod cedar;
-pub mod check;
+mod check;
 mod commit;
 mod cookies;
-mod copies;
 mod core;
 mod cut_off;
 mod delta;
-pub mod dump;
+mod dump;
 mod entry;
-mod far;
 mod file;
 mod found;
 mod fs;
-pub mod info;
+mod info;
 mod leader;
 mod log;
 mod logged_map;
-pub mod make;
-pub mod map;
+mod make;
+mod map;
 mod map_home;
 mod mistakes;
 mod names;
 mod nodes;
-pub mod ondisk;
-pub mod options;
+mod ondisk;
+mod options;
 mod page;
-mod reach;
 mod recover;
+mod remote;
 mod reserve;
 mod roots;
 mod runs;
@@ -84,7 +79,7 @@ mod tree;
 mod tune;
 mod vam;
 mod versions;
-pub mod volume;
+mod volume;
 mod walk;
 mod xattrs;
 
@@ -92,3 +87,5 @@ mod xattrs;
 mod torture;
 
 pub use cedar::{CEDAR, Cedar};
+pub use ondisk::seal;
+pub use volume::Layout;

@@ -14,7 +14,7 @@ use volary_block::{Cache, CacheOptions};
 use volary_core::{BlockDevice, Error, Fact, Kind, Make, OptionSpec, Result};
 
 /// What making knows.
-pub const MAKE_OPTIONS: &[OptionSpec] = &[
+pub(crate) const MAKE_OPTIONS: &[OptionSpec] = &[
     OptionSpec {
         name: "page",
         value: "SIZE",

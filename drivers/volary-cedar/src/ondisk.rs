@@ -7,48 +7,48 @@
 use volary_core::Time;
 
 /// Least bytes in a page.
-pub const PAGE_MIN: usize = 512;
+pub(crate) const PAGE_MIN: usize = 512;
 /// Most bytes in a page.
-pub const PAGE_MAX: usize = 65_536;
+pub(crate) const PAGE_MAX: usize = 65_536;
 /// Bytes of the header of a metadata page.
-pub const HEADER: usize = 40;
+pub(crate) const HEADER: usize = 40;
 /// The first four bytes of every metadata page: `CdFs`.
-pub const MAGIC: u32 = 0x7346_6443;
+pub(crate) const MAGIC: u32 = 0x7346_6443;
 /// The version of the format.
-pub const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 1;
 /// The version of the format of volumes with checksums of data.
-pub const VERSION_SUMS: u32 = 2;
+pub(crate) const VERSION_SUMS: u32 = 2;
 /// The version of the format of volumes that keep files of a remote: it has a word of features.
-pub const VERSION_REMOTE: u32 = 3;
+pub(crate) const VERSION_REMOTE: u32 = 3;
 /// The version of the format of volumes that log their allocation map.
-pub const VERSION_MAP: u32 = 4;
+pub(crate) const VERSION_MAP: u32 = 4;
 /// The feature of checksums of data.
-pub const FEATURE_SUMS: u32 = 1;
+pub(crate) const FEATURE_SUMS: u32 = 1;
 /// The feature of files of a remote.
-pub const FEATURE_REMOTE: u32 = 2;
+pub(crate) const FEATURE_REMOTE: u32 = 2;
 /// The feature of a logged allocation map.
-pub const FEATURE_MAP: u32 = 4;
+pub(crate) const FEATURE_MAP: u32 = 4;
 /// The feature of files in any number of pieces: their runs go on under the leader's page.
-pub const FEATURE_CHAINS: u32 = 8;
+pub(crate) const FEATURE_CHAINS: u32 = 8;
 /// Bytes of a label.
-pub const LABEL_MAX: usize = 63;
+pub(crate) const LABEL_MAX: usize = 63;
 /// Most bytes of the name of a remote.
-pub const REMOTE_MAX: usize = 255;
+pub(crate) const REMOTE_MAX: usize = 255;
 /// Bytes of the fixed part of a record's header page, the page's header with it.
-pub const RECORD_FIXED: usize = 56;
+pub(crate) const RECORD_FIXED: usize = 56;
 /// Bytes that a record's header page has for each page of the record.
-pub const RECORD_ITEM: usize = 8;
+pub(crate) const RECORD_ITEM: usize = 8;
 /// The greatest number of a record, and stamp of an anchor, that is believed: no volume comes to it.
-pub const SEQ_MAX: u64 = u64::MAX >> 1;
+pub(crate) const SEQ_MAX: u64 = u64::MAX >> 1;
 /// Bytes of a leader's fixed part, the page's header with it.
-pub const LEADER_FIXED: usize = 64;
+pub(crate) const LEADER_FIXED: usize = 64;
 
 const AT_CRC: usize = 32;
 
 /// What a metadata page is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum PageType {
+pub(crate) enum PageType {
     /// The volume's parameters, in three copies.
     Root = 1,
     /// Where the log begins, in two copies.
@@ -69,7 +69,7 @@ pub enum PageType {
 
 /// The header of a metadata page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Header {
+pub(crate) struct Header {
     /// What the page is.
     pub kind: PageType,
     /// Height above the leaves, for pages of the name table.
@@ -87,38 +87,38 @@ pub struct Header {
 }
 
 /// Returns the two bytes at `at`; 0 past the end.
-pub fn get_u16(bytes: &[u8], at: usize) -> u16 {
+pub(crate) fn get_u16(bytes: &[u8], at: usize) -> u16 {
     let found = bytes.get(at..).and_then(|b| b.first_chunk());
     found.map_or(0, |b| u16::from_le_bytes(*b))
 }
 
 /// Returns the four bytes at `at`; 0 past the end.
-pub fn get_u32(bytes: &[u8], at: usize) -> u32 {
+pub(crate) fn get_u32(bytes: &[u8], at: usize) -> u32 {
     let found = bytes.get(at..).and_then(|b| b.first_chunk());
     found.map_or(0, |b| u32::from_le_bytes(*b))
 }
 
 /// Returns the eight bytes at `at`; 0 past the end.
-pub fn get_u64(bytes: &[u8], at: usize) -> u64 {
+pub(crate) fn get_u64(bytes: &[u8], at: usize) -> u64 {
     let found = bytes.get(at..).and_then(|b| b.first_chunk());
     found.map_or(0, |b| u64::from_le_bytes(*b))
 }
 
 /// Puts bytes at `at`; what is past the end of the page is not put.
-pub fn put(page: &mut [u8], at: usize, bytes: &[u8]) {
+pub(crate) fn put(page: &mut [u8], at: usize, bytes: &[u8]) {
     if let Some(to) = page.get_mut(at..at + bytes.len()) {
         to.copy_from_slice(bytes);
     }
 }
 
 /// Puts a time: seconds in eight bytes, nanoseconds in four.
-pub fn put_time(page: &mut [u8], at: usize, time: Time) {
+pub(crate) fn put_time(page: &mut [u8], at: usize, time: Time) {
     put(page, at, &time.secs.to_le_bytes());
     put(page, at + 8, &time.nanos.to_le_bytes());
 }
 
 /// Returns the time at `at`.
-pub fn get_time(bytes: &[u8], at: usize) -> Time {
+pub(crate) fn get_time(bytes: &[u8], at: usize) -> Time {
     Time::new(get_u64(bytes, at) as i64, get_u32(bytes, at + 8))
 }
 
@@ -141,14 +141,14 @@ impl PageType {
 impl Header {
     /// Returns a page of `len` bytes that begins with this header, to be filled and
     /// [`seal`]ed.
-    pub fn page(&self, len: usize) -> Vec<u8> {
+    pub(crate) fn page(&self, len: usize) -> Vec<u8> {
         let mut page = vec![0; len];
         self.write(&mut page);
         page
     }
 
     /// Writes the header over that of a page. The checksum is then wrong.
-    pub fn write(&self, page: &mut [u8]) {
+    pub(crate) fn write(&self, page: &mut [u8]) {
         put(page, 0, &MAGIC.to_le_bytes());
         put(page, 4, &[self.kind as u8, self.level]);
         put(page, 6, &self.count.to_le_bytes());
@@ -159,14 +159,14 @@ impl Header {
     }
 
     /// Returns the header of a page, if the page is a metadata page and whole.
-    pub fn read(page: &[u8]) -> Option<Self> {
+    pub(crate) fn read(page: &[u8]) -> Option<Self> {
         let whole = get_u32(page, 0) == MAGIC && get_u32(page, AT_CRC) == checksum(page);
         whole.then(|| Self::read_unchecked(page)).flatten()
     }
 
     /// Returns the header of a page whose checksum is not looked at. None also for a number that no
     /// volume comes to.
-    pub fn read_unchecked(page: &[u8]) -> Option<Self> {
+    pub(crate) fn read_unchecked(page: &[u8]) -> Option<Self> {
         let header = Self {
             kind: PageType::of(*page.get(4)?)?,
             level: *page.get(5)?,
@@ -194,7 +194,7 @@ pub fn seal(page: &mut [u8]) {
 }
 
 /// Puts epoch and record number into a page, and the checksum.
-pub fn stamp(page: &mut [u8], epoch: u32, seq: u64) {
+pub(crate) fn stamp(page: &mut [u8], epoch: u32, seq: u64) {
     put(page, 20, &epoch.to_le_bytes());
     put(page, 24, &seq.to_le_bytes());
     seal(page);

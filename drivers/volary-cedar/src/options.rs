@@ -5,7 +5,7 @@ use std::time::Duration;
 use volary_core::{Attach, Error, Kind, OptionSpec, Result};
 
 /// What attaching knows.
-pub const MOUNT_OPTIONS: &[OptionSpec] = &[
+pub(crate) const MOUNT_OPTIONS: &[OptionSpec] = &[
     OptionSpec {
         name: "commit",
         value: "SECONDS",
@@ -24,7 +24,7 @@ pub const MOUNT_OPTIONS: &[OptionSpec] = &[
     OptionSpec {
         name: "remote",
         value: "VOLUME",
-        help: "Reach, for reading, the volume that this one keeps files of (only what is here)",
+        help: "Connection, for reading, the volume that this one keeps files of (only what is here)",
     },
     OptionSpec {
         name: "iosize",

@@ -10,19 +10,19 @@ use volary_core::{Error, Kind, Result};
 
 /// Pages of a log record beside the pages that it logs: two headers, the page
 /// between them, two ends.
-pub const RECORD_OVERHEAD: u32 = 5;
+pub(crate) const RECORD_OVERHEAD: u32 = 5;
 /// Fewest pages that a record must be able to log: the largest change of an
 /// ordinary operation.
-pub const LOGGED_MIN: u32 = 12;
+pub(crate) const LOGGED_MIN: u32 = 12;
 /// A third holds at least so many records of the greatest length.
-pub const RECORDS_IN_THIRD: u32 = 4;
+pub(crate) const RECORDS_IN_THIRD: u32 = 4;
 /// Fewest pages of a copy of the name table.
-pub const TABLE_MIN: u32 = 16;
+pub(crate) const TABLE_MIN: u32 = 16;
 /// Most pages of the log: it is read into memory for recovery.
 const LOG_MAX_BYTES: u64 = 64 << 20;
 
 /// A value, or in words what is wrong with it.
-pub type Checked<T> = std::result::Result<T, String>;
+pub(crate) type Checked<T> = std::result::Result<T, String>;
 
 /// Where everything lies, in pages, and the volume's parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,7 +70,7 @@ pub struct Layout {
 }
 
 /// First page of the small files' area.
-pub const DATA_START: u32 = 4;
+pub(crate) const DATA_START: u32 = 4;
 
 /// What [`Layout::plan`] starts from.
 #[derive(Clone, Copy, Debug)]
@@ -435,7 +435,7 @@ fn apart(map_len: u32, logs_map: bool) -> u32 {
 }
 
 /// Most pages that a record may log, for a page and a third of these sizes.
-pub fn logged_max(page: u32, third: u32) -> u32 {
+pub(crate) fn logged_max(page: u32, third: u32) -> u32 {
     let listed = (page as usize).saturating_sub(RECORD_FIXED) / RECORD_ITEM;
     let fits = (third / RECORDS_IN_THIRD).saturating_sub(RECORD_OVERHEAD) / 2;
     fits.min(listed as u32)

@@ -1,10 +1,10 @@
 //! Extended attributes: all of a node, one after the other, in its parts.
 
 use crate::attached::Attached;
-use crate::cached::REMOTE;
 use crate::entry::Part;
 use crate::nodes::uid_of;
 use crate::ondisk::get_u16;
+use crate::remote::attached::REMOTE;
 use volary_core::{Ctx, Error, Kind, NodeId, Result};
 
 /// Name and value.

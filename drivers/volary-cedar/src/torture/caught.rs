@@ -239,7 +239,7 @@ fn catch(mistake: Mistake, attach: &'static str) -> Option<String> {
     match mistake {
         Mistake::LogEmptiedFirst => return try_recovery(&volume).err(),
         Mistake::UnsealedTooLate => return super::sums::patch(volume).err(),
-        Mistake::CopyWholeTooSoon => return super::far::copy(volume).err(),
+        Mistake::CopyWholeTooSoon => return super::remote::copy(volume).err(),
         _ => {}
     }
     let disk = volume.make().unwrap();

@@ -4,7 +4,7 @@
 
 mod caught;
 mod cuts;
-mod far;
+mod remote;
 pub(crate) mod script;
 mod subject;
 mod sums;

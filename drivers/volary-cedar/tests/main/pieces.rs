@@ -3,7 +3,7 @@
 use crate::volumes::{attach, check, clean, shape};
 use std::sync::Arc;
 use volary_block::MemDevice;
-use volary_cedar::volume::Layout;
+use volary_cedar::Layout;
 use volary_core::{
     BlockDevice, CheckMode, Create, Ctx, Fs, Kind, Mode, Name, NodeId, OpenId, SetAttr,
 };

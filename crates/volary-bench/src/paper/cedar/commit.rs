@@ -4,7 +4,7 @@ use super::counted::Request;
 use super::rival::{APART, Fsd, Rival, SMALL};
 use crate::paper::table::{Cell, Table};
 use anyhow::Result;
-use volary_cedar::volume::Layout;
+use volary_cedar::Layout;
 use volary_sim::Preset;
 
 /// Small files that are made, in directories of a hundred: a bulk update of the name table.

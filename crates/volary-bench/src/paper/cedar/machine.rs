@@ -9,7 +9,7 @@ use volary::{
     Attach, Cancel, Create, Cred, Ctx, Fs, Make, Mode, Name, NodeId, Options, SetAttr, Time,
 };
 use volary_cedar::CEDAR;
-use volary_cedar::volume::Layout;
+use volary_cedar::Layout;
 use volary_core::{Format, Place};
 use volary_sim::rng::Rng;
 use volary_sim::{Preset, SECTOR, Spinning};

@@ -1,6 +1,6 @@
 //! The scripts: what each operation does to the arm and the platter, by how the driver works.
 
-use volary_cedar::volume::Layout;
+use volary_cedar::Layout;
 use volary_sim::seek::{Drive, Step, predict};
 
 const DRIVE: Drive = Drive::TRIDENT;

@@ -1,7 +1,7 @@
 //! The remote: opened when it is first needed, and left alone for a while when it could not
 //! be reached. Nothing here holds the lock of the volume while the remote works.
 
-use crate::far::Path;
+use crate::remote::link::Path;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use volary_core::{Ctx, Fs, Kind, Name, NodeId, Remote, Result, Time};
@@ -12,7 +12,7 @@ const HOLD_OFF: i64 = 5;
 const NODES_MAX: usize = 65_536;
 
 /// The way to the remote.
-pub(crate) struct Reach {
+pub(crate) struct Connection {
     remote: Option<Remote>,
     open: Mutex<Option<Fs>>,
     /// When it could not be reached.
@@ -21,7 +21,7 @@ pub(crate) struct Reach {
     nodes: Mutex<BTreeMap<u64, NodeId>>,
 }
 
-impl Reach {
+impl Connection {
     /// # Errors
     /// As opening the remote, but for `Io`.
     pub(crate) fn new(remote: Option<Remote>) -> Result<Self> {

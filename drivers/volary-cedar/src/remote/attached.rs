@@ -8,13 +8,13 @@
 //!
 //! # Locks
 //! A file's turn (one fetch of a file at a time) is held over calls of the remote; the
-//! volume's lock, the tables of `reach` and of files that are read through are leaves.
+//! volume's lock, the tables of `connection` and of files that are read through are leaves.
 
 use crate::core::Takes;
 use crate::entry::Head;
 use crate::fs::CedarFs;
 use crate::nodes::{node_id, uid_of};
-use crate::reach::{Reach, walk};
+use crate::remote::connection::{Connection, walk};
 use parking_lot::{Condvar, Mutex};
 use std::collections::{BTreeMap, BTreeSet};
 use volary_core::{
@@ -34,7 +34,7 @@ pub(crate) struct CachedFs {
     pub(crate) caps: Caps,
     /// What the remote is called.
     remote: String,
-    pub(crate) reach: Reach,
+    pub(crate) connection: Connection,
     /// Files that are being fetched.
     pub(crate) turns: Mutex<BTreeSet<u64>>,
     pub(crate) turn_ended: Condvar,
@@ -56,7 +56,7 @@ impl CachedFs {
     pub(crate) fn new(local: CedarFs, remote: Option<Remote>) -> Result<Self> {
         let can_note = local.state()?.core.takes != Takes::Nothing;
         let has_remote = can_note && remote.is_some();
-        let reach = Reach::new(remote.filter(|_| can_note))?;
+        let connection = Connection::new(remote.filter(|_| can_note))?;
         let mut caps = local.caps();
         let root = node_id(crate::entry::ROOT_UID)?;
         let is_cache = local.state()?.far(root).is_ok_and(|far| far.is_some());
@@ -71,7 +71,7 @@ impl CachedFs {
             local,
             caps,
             remote: name,
-            reach,
+            connection,
             turns: Mutex::new(BTreeSet::new()),
             turn_ended: Condvar::new(),
             through: Mutex::new(BTreeMap::new()),
@@ -85,7 +85,7 @@ impl CachedFs {
 
     /// Returns the answer to who wants what is not here while the remote is not to be asked.
     pub(crate) fn not_here(&self) -> Error {
-        let words = match self.reach.is_named() {
+        let words = match self.connection.is_named() {
             true => "it is not here, and the remote cannot be reached".to_owned(),
             false => {
                 let remote = escape(self.remote.as_bytes());
@@ -116,7 +116,7 @@ impl CachedFs {
             return Ok(None);
         }
         let path = || self.local.state()?.far_path(uid);
-        self.reach.ask(cx, uid, &path, ask)
+        self.connection.ask(cx, uid, &path, ask)
     }
 
     /// Returns what the remote says of a node, which is noted; if it cannot be reached, or has lost
@@ -189,7 +189,7 @@ impl CachedFs {
                 match state.record(cx, dir, entry.name, &attr) {
                     Ok(found) => {
                         let uid = uid_of(found.node)?;
-                        self.reach.know(uid, attr.node);
+                        self.connection.know(uid, attr.node);
                         seen.insert(uid);
                     }
                     // There is no such name here.
@@ -211,7 +211,7 @@ impl CachedFs {
             let words = "the path of a file of the remote begins with /";
             return Err(Error::note(Kind::Invalid, words));
         }
-        let Some(fs) = self.reach.fs(cx.now)? else {
+        let Some(fs) = self.connection.fs(cx.now)? else {
             let words = "the remote cannot be reached";
             return Err(Error::note(Kind::Io, words));
         };

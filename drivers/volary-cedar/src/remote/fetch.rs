@@ -1,7 +1,7 @@
 //! Bringing the content of a remote's file here: whole, or not at all.
 
-use crate::cached::{CachedFs, is_gone};
 use crate::entry::Seen;
+use crate::remote::attached::{CachedFs, is_gone};
 use std::collections::btree_map::Entry;
 use std::time::Duration;
 use volary_core::{Attr, Ctx, Error, Fs, Kind, Mode, NodeId, OpenId, Result};
@@ -130,7 +130,7 @@ impl CachedFs {
         match fetched {
             Err(Failed::Here(e)) if e == Kind::NoSpace => Ok(Fetched::NoRoom),
             Err(Failed::There(e)) if e == Kind::Io => {
-                self.reach.note_lost(cx.now);
+                self.connection.note_lost(cx.now);
                 let words = format!("the remote was lost while it was fetched: {e}");
                 Err(Error::note(Kind::Io, words))
             }

@@ -2,8 +2,8 @@
 
 use crate::attached::Attached;
 use crate::entry::{Entry as Named, Head, Part, Place, Seen, dir_prefix};
-use crate::far::Path;
 use crate::nodes::{node_id, uid_of};
+use crate::remote::link::Path;
 use std::collections::BTreeSet;
 use volary_core::{Attr, Ctx, Entry, FileKind, Kind, Mode, Name, NodeId, OpenId, Result};
 

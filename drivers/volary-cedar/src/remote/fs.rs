@@ -1,10 +1,10 @@
 //! The file system of a volume that keeps files of a remote: each operation in a few words, the work is in
-//! `cached` and `bring`.
+//! `attached` and `fetch`.
 
-use crate::bring::Content;
-use crate::cached::{CachedFs, REMOTE, is_gone, not_ours};
 use crate::entry::Head;
 use crate::nodes::{node_id, uid_of};
+use crate::remote::attached::{CachedFs, REMOTE, is_gone, not_ours};
+use crate::remote::fetch::Content;
 use std::time::Duration;
 use volary_core::{
     Attr, Caps, Cookie, Create, Ctx, DirBuf, Entry, Extent, FileKind, FileSystem, Finding, Kind,
@@ -30,7 +30,7 @@ impl FileSystem for CachedFs {
 
     fn detach(&self, cx: &Ctx<'_>) -> Result<()> {
         self.through.lock().clear();
-        let left = self.reach.detach(cx);
+        let left = self.connection.detach(cx);
         // Nothing was written there.
         drop(left);
         self.local.detach(cx)
@@ -59,7 +59,7 @@ impl FileSystem for CachedFs {
             Ok(Some(found)) => {
                 let mut state = self.local.to_change()?;
                 let entry = state.record(cx, head.uid, name.as_bytes(), &found.attr)?;
-                self.reach.know(uid_of(entry.node)?, found.node);
+                self.connection.know(uid_of(entry.node)?, found.node);
                 Ok(entry)
             }
             Ok(None) => self.local.lookup(cx, dir, name),

@@ -1,0 +1,77 @@
+//! Parameters that are tuples: their parts have no names where they are passed. A type has, or two parameters.
+
+use super::{files_below, relative};
+use crate::run::root;
+use syn::visit::Visit;
+
+/// Crates that have some: how many. They may become fewer, and are lowered here then.
+const TUPLES: &[(&str, usize)] = &[
+    ("crates/volary-bench", 16),
+    ("crates/volary-bulk", 7),
+    ("crates/volary-cli", 20),
+    ("crates/volary-core", 1),
+    ("crates/volary-layers", 4),
+    ("crates/volary-ondisk", 1),
+    ("crates/volary-session", 2),
+    ("crates/volary-sim", 2),
+    ("crates/volary-smb-client", 7),
+    ("crates/volary-testkit", 16),
+    ("drivers/volary-cedar", 13),
+    ("drivers/volary-ext4", 5),
+    ("drivers/volary-fat", 10),
+    ("drivers/volary-ffs", 42),
+    ("drivers/volary-host", 1),
+    ("drivers/volary-iso9660", 2),
+    ("drivers/volary-mem", 4),
+    ("drivers/volary-nfs-client", 5),
+    ("drivers/volary-ntfs", 7),
+    ("drivers/volary-v7", 15),
+    ("servers/volary-fuse", 8),
+    ("servers/volary-nfs", 2),
+    ("servers/volary-smb", 5),
+];
+
+#[test]
+fn no_more_parameters_are_tuples_than_were() {
+    let mut wrong = Vec::new();
+    for dir in ["crates", "drivers", "servers"] {
+        for entry in std::fs::read_dir(root().join(dir)).expect("crates") {
+            let path = entry.expect("entry").path();
+            let mut tuples = Tuples(0);
+            for file in files_below(&path.join("src"), "rs") {
+                let text = std::fs::read_to_string(&file).expect("source");
+                let parsed = syn::parse_file(&text);
+                tuples.visit_file(&parsed.unwrap_or_else(|e| panic!("{}: {e}", file.display())));
+            }
+            let name = relative(&path);
+            let known = TUPLES
+                .iter()
+                .find(|row| row.0 == name)
+                .map_or(0, |row| row.1);
+            if tuples.0 != known {
+                wrong.push(format!("    (\"{name}\", {}), // was {known}", tuples.0));
+            }
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "give the parts names, or write fewer into TUPLES:\n{}",
+        wrong.join("\n")
+    );
+}
+
+/// Counts parameters of functions.
+struct Tuples(usize);
+
+impl<'ast> Visit<'ast> for Tuples {
+    fn visit_signature(&mut self, signature: &'ast syn::Signature) {
+        let is_tuple = |input: &&syn::FnArg| match input {
+            syn::FnArg::Typed(typed) => {
+                matches!(&*typed.ty, syn::Type::Tuple(tuple) if tuple.elems.len() > 1)
+            }
+            syn::FnArg::Receiver(_) => false,
+        };
+        self.0 += signature.inputs.iter().filter(is_tuple).count();
+        syn::visit::visit_signature(self, signature);
+    }
+}
