@@ -71,11 +71,11 @@ pub(crate) struct List {
 const FAILED: u64 = 3 * size_of::<(Box<[u8]>, Error)>() as u64 + 64;
 /// Memory for a fragment in bytes: the vector has room for more and is copied as it grows, or a sweep copies it
 /// and cleaning makes an index of it.
-const PIECE: u64 = 2 * size_of::<Piece>() as u64 + 16;
+const PIECE: u64 = 3 * size_of::<Piece>() as u64;
 /// Memory for a file that has no fragments here, in bytes.
 const WAY: u64 = 40;
 /// A full vector of fragments grows by this part (1/n) of it.
-const PIECES_MORE: usize = 4;
+const PIECES_MORE: usize = 2;
 
 /// How to read a file.
 #[derive(Debug)]
