@@ -44,7 +44,7 @@ impl MemDevice {
         dev
     }
 
-    /// Returns the same device, in sectors of `sector` bytes.
+    /// Sets the sector size in bytes.
     #[must_use]
     pub fn with_sector(mut self, sector: u32) -> Self {
         self.sector = sector;

@@ -129,7 +129,8 @@ impl Budget {
         self.buffer_of(len, len)
     }
 
-    /// Returns the same, with room for `room` bytes, which are held: another may want it to be longer.
+    /// Returns a buffer for `len` bytes that can grow to `room` bytes, which are held: the next
+    /// user may need more.
     pub(crate) fn buffer_of(self: &Arc<Self>, len: u64, room: u64) -> Option<Buf> {
         let count = usize::try_from(len).ok()?;
         if let Some(buf) = self.kept(count) {

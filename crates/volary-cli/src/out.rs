@@ -136,7 +136,7 @@ pub(crate) fn human(bytes: u64) -> String {
     }
 }
 
-/// Returns a size: in bytes, or for people.
+/// Formats a size: as a number of bytes, or with a unit if `for_people`.
 pub(crate) fn size(bytes: u64, for_people: bool) -> String {
     if for_people {
         human(bytes)

@@ -38,7 +38,7 @@ pub(crate) fn read_dir(session: &Session, dir: &Attr, at: &At) -> Done<Vec<Row>>
     entries(session, dir).map_err(|e| Fail::at(at, &e))
 }
 
-/// Returns the same, with the error as it is.
+/// Reads a directory as `read_dir` does, and gives the error unchanged.
 ///
 /// # Errors
 /// As `open` and `readdir` of [`Session`], and as `getattr` of the first node that has none.

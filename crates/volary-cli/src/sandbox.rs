@@ -72,7 +72,8 @@ pub(crate) struct SandboxArgs {
 }
 
 impl SandboxArgs {
-    /// Returns how much is given up, if the configuration file says `config`.
+    /// Returns how strictly the process confines itself. Its arguments win over `config`, the
+    /// level of the configuration file.
     pub(crate) fn level(&self, config: Option<Level>) -> Level {
         match self.no_sandbox {
             true => Level::Off,

@@ -199,7 +199,7 @@ impl At {
         args.iter().map(|arg| Self::parse(arg)).collect()
     }
 
-    /// Returns the same volume, another path.
+    /// Returns another path on the volume.
     pub(crate) fn with_path(&self, path: Vec<u8>) -> Self {
         Self {
             source: self.source.clone(),
@@ -370,7 +370,7 @@ impl Volumes {
         self.open_with(source, usage, |_| {})
     }
 
-    /// Returns the same, with options besides those that were given.
+    /// Opens a volume as `open` does, with options besides those that were given.
     fn open_with(
         &mut self,
         source: &Source,

@@ -157,7 +157,7 @@ impl Acl {
         u32::from(self.owner) << 6 | u32::from(group) << 3 | u32::from(self.other)
     }
 
-    /// Returns the same with what it has in common with a mode as the mode has it.
+    /// Sets owner, mask (or group) and others to the bits of a mode.
     #[must_use]
     pub fn with_mode(mut self, mode: u32) -> Self {
         let bits = |shift: u32| (mode >> shift & 7) as u8;
@@ -167,8 +167,8 @@ impl Acl {
         self
     }
 
-    /// Returns the same without what the group has beside the mask, and named users and groups: what a
-    /// mode can say of it.
+    /// Removes named users and groups, and what the group has beyond the mask: what is left is
+    /// what a mode can say.
     #[must_use]
     pub fn without_names(mut self) -> Self {
         self.group &= self.mask.take().unwrap_or(7);

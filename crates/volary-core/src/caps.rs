@@ -62,13 +62,13 @@ impl Caps {
     pub const fn has(&self, bits: u32) -> bool {
         self.bits & bits == bits
     }
-    /// Returns the same, less `bits`.
+    /// Removes `bits`.
     #[must_use]
     pub const fn without(mut self, bits: u32) -> Self {
         self.bits &= !bits;
         self
     }
-    /// Returns the same, with `bits`.
+    /// Adds `bits`.
     #[must_use]
     pub const fn with(mut self, bits: u32) -> Self {
         self.bits |= bits;

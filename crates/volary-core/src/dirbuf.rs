@@ -69,8 +69,8 @@ impl DirBuf {
         self
     }
 
-    /// Returns the same for a caller who also wants the extents of files of at most `size_max` bytes, if the
-    /// driver has them at hand. Means nothing where attributes are not wanted.
+    /// Asks for the extents of files of at most `size_max` bytes, if the driver has them at
+    /// hand. Means nothing where attributes are not wanted.
     #[must_use]
     pub fn with_extents(mut self, size_max: u64) -> Self {
         self.extents_of = self.want_attr.then_some(size_max);

@@ -68,7 +68,7 @@ impl Symlinks {
         walk.run(cx)
     }
 
-    /// Returns the same, but that what cannot be followed is not there.
+    /// Follows an entry as `follow` does. Returns `None` for what cannot be followed.
     fn leads_to(&self, cx: &Ctx<'_>, dir: NodeId, entry: Entry) -> Option<Entry> {
         self.follow(cx, dir, entry).ok()
     }

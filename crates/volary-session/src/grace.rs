@@ -37,8 +37,7 @@ impl fmt::Debug for Grace {
 }
 
 impl Session {
-    /// Returns the same caller, who claims again what was theirs: a [time of grace](Grace) does not
-    /// keep their locks out.
+    /// Lets the caller claim locks again: a [time of grace](Grace) does not keep them out.
     #[must_use]
     pub fn claiming(mut self) -> Self {
         self.claims = true;

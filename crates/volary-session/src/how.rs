@@ -70,21 +70,21 @@ impl OpenHow {
         self
     }
 
-    /// Returns the same with this share mode.
+    /// Sets the share mode.
     #[must_use]
     pub fn with_share(mut self, share: Share) -> Self {
         self.share = Some(share);
         self
     }
 
-    /// Returns the same for who holds, or is to have, a lease under this key.
+    /// Sets the key under which the opener holds, or is to have, a lease.
     #[must_use]
     pub fn with_lease_key(mut self, key: LeaseKey) -> Self {
         self.lease_key = Some(key);
         self
     }
 
-    /// Returns the same, beside these.
+    /// Sets the opens that it goes together with in any case.
     #[must_use]
     pub fn beside(mut self, beside: Beside) -> Self {
         self.beside = beside;

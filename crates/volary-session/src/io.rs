@@ -29,9 +29,8 @@ impl Session {
         self.open_entry_of(node, None, how)
     }
 
-    /// Returns the same through the entry `at` (a directory and a name in it), which
-    /// has to lead to the node, and which an open with a share mode remembers:
-    /// see [`place`](Self::place).
+    /// Opens a node through the entry `at` (a directory and a name in it), which has to lead to
+    /// the node. An open with a share mode remembers the entry: see [`place`](Self::place).
     ///
     /// # Errors
     /// As [`open`](Self::open); then `NotFound` if the entry leads elsewhere,
@@ -46,8 +45,8 @@ impl Session {
         self.open_seen(&attr, at, how)
     }
 
-    /// Returns the same for a node that the caller has just looked at: `attr` are its
-    /// attributes as a look-up gave them, and it is they that rights are judged by.
+    /// Opens a node that the caller has just looked at. Rights are judged by `attr`, its
+    /// attributes as a look-up gave them.
     ///
     /// # Errors
     /// As [`open_entry_of`](Self::open_entry_of).
@@ -76,8 +75,8 @@ impl Session {
         self.open_bare_seen(&attr, at, &OpenHow::from(Mode::Read).with_share(share))
     }
 
-    /// Returns the same for a node that the caller has just looked at, with the keys of
-    /// a lease; `how.mode` means nothing.
+    /// Opens for no data a node that the caller has just looked at, with the keys of a lease;
+    /// `how.mode` means nothing.
     ///
     /// # Errors
     /// As [`open_bare`](Self::open_bare).

@@ -81,7 +81,7 @@ impl LeaseBits {
     pub const fn has_any(self, bits: Self) -> bool {
         self.0 & bits.0 != 0
     }
-    /// Returns the same less `bits`.
+    /// Removes `bits`.
     #[must_use]
     pub const fn without(self, bits: Self) -> Self {
         Self(self.0 & !bits.0)

@@ -29,8 +29,8 @@ impl Session {
         self.lookup_in(&cx, &attr, name)
     }
 
-    /// Returns the same in a directory that the caller has just looked at: `dir` are its
-    /// attributes, by which the right to search is judged.
+    /// Looks `name` up in a directory that the caller has just looked at. The right to search
+    /// is judged by `dir`, its attributes.
     ///
     /// # Errors
     /// As [`lookup`](Self::lookup).
@@ -43,7 +43,7 @@ impl Session {
         self.lookup_in(&cx, dir, name)
     }
 
-    /// Returns the same, in a directory that was found searchable.
+    /// Looks `name` up in a directory that was found searchable.
     pub(crate) fn lookup_in(&self, cx: &Ctx<'_>, dir: &Attr, name: &[u8]) -> Result<Entry> {
         match name {
             b"." => Ok(Entry {

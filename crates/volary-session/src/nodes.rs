@@ -90,8 +90,8 @@ impl Session {
         self.change(&self.ctx(), node, set, None)
     }
 
-    /// Returns the same for the node of an open, where a size needs only that it was
-    /// opened for writing.
+    /// Changes attributes of the node of an open. For a new size it suffices that it was opened
+    /// for writing.
     ///
     /// # Errors
     /// As [`setattr`](Self::setattr); `Access` for a size if it was opened

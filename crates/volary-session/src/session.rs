@@ -69,23 +69,23 @@ impl Session {
         }
     }
 
-    /// Returns the same caller, as one of `client`'s: its changes carry that origin,
-    /// and its lock owners are that client's.
+    /// Makes the session one of `client`'s: its changes carry that origin, and its lock owners
+    /// are that client's.
     #[must_use]
     pub fn with_client(mut self, client: ClientId) -> Self {
         self.client = Some(client);
         self
     }
 
-    /// Returns the same caller, whose long work ends early once `cancel` is set.
+    /// Ends long work of the session early once `cancel` is set.
     #[must_use]
     pub fn with_cancel(mut self, cancel: Arc<Cancel>) -> Self {
         self.cancel = Some(cancel);
         self
     }
 
-    /// Returns the same caller, whose work ends early, with `Interrupted`, once the
-    /// volume's clock shows `at` or its cancel is set.
+    /// Ends work of the session early, with `Interrupted`, once the volume's clock shows `at`
+    /// or its cancel is set.
     #[must_use]
     pub fn with_deadline(mut self, at: Time) -> Self {
         let clock = self.volume.clock();
@@ -102,16 +102,16 @@ impl Session {
         self
     }
 
-    /// Returns the same caller, whose changes of entries by name spare the leases under
-    /// this key on their directories.
+    /// Spares the leases under this key on directories whose entries the session changes by
+    /// name.
     #[must_use]
     pub fn with_parent_key(mut self, key: LeaseKey) -> Self {
         self.parent_key = Some(key);
         self
     }
 
-    /// Returns the same caller, whose new nodes have none of these permission bits unless their
-    /// directory has an access list for them.
+    /// Takes these permission bits from new nodes, unless their directory has an access list
+    /// for them.
     #[must_use]
     pub fn with_umask(mut self, umask: u32) -> Self {
         self.umask = umask & 0o777;

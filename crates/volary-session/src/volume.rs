@@ -205,8 +205,8 @@ impl Volume {
         self.hub.subscribe(None, sink)
     }
 
-    /// Returns the same, but not of the changes that `client`'s sessions make: alone, it then
-    /// does not pay for events that nobody wants.
+    /// Subscribes to changes, but those that `client`'s sessions make: alone, it then does not
+    /// pay for events that nobody wants.
     pub fn subscribe_to_others(&self, client: ClientId, sink: Arc<dyn EventSink>) -> Subscription {
         self.hub.subscribe(Some(client), sink)
     }

@@ -79,7 +79,7 @@ impl Session {
         self.walk_from(self.root(), path, follow)
     }
 
-    /// Returns the same, but a path without a leading slash starts at `dir`.
+    /// Walks a path as [`walk`](Self::walk) does, but from `dir` if it has no leading slash.
     ///
     /// # Errors
     /// As [`walk`](Self::walk).
@@ -112,7 +112,8 @@ impl Session {
         self.walk_parent_from(self.root(), path)
     }
 
-    /// Returns the same, but a path without a leading slash starts at `dir`.
+    /// Walks a path as [`walk_parent`](Self::walk_parent) does, but from `dir` if it has no
+    /// leading slash.
     ///
     /// # Errors
     /// As [`walk`](Self::walk).

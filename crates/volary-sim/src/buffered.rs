@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn random_accesses_take_what_data_sheets_say() {
+    fn random_accesses_take_what_is_stated() {
         for (model, seek) in [
             (Buffered::MAXTOR400, 14_500.0),
             (Buffered::C2247, 10_000.0),

@@ -139,7 +139,7 @@ impl Disk {
         self.hash
     }
 
-    /// Returns the same for some of its sectors.
+    /// Returns the hash of some of its sectors.
     pub(crate) fn hash_of(&self, sectors: Range<u64>) -> u64 {
         let base = self.base.adds_before(sectors.start) ^ self.base.adds_before(sectors.end);
         let over = self.over.range(sectors);
@@ -153,13 +153,13 @@ impl Disk {
         all
     }
 
-    /// Returns the same disk, with an image of its own: copies are cheap again.
+    /// Copies the disk onto an image of its own, so that clones are cheap again.
     #[must_use]
     pub fn rebased(&self) -> Self {
         Self::new(self.to_vec())
     }
 
-    /// Returns the same disk, with the same hash: copies are cheap again.
+    /// Copies the disk so that clones are cheap again. The hash stays.
     #[must_use]
     pub(crate) fn folded(&self) -> Self {
         let mut own: BTreeMap<u64, u64> = self.base.adds.iter().map(|a| (a.0, a.1)).collect();

@@ -411,7 +411,7 @@ impl<'a, S: Subject> Explorer<'a, S> {
         }
     }
 
-    /// Returns the same, done now; with the trace of it.
+    /// Recovers a disk, whatever is known of it already. Returns the trace as well.
     fn came_anew(&mut self, disk: &Disk) -> (Trace, Arc<Came>) {
         self.tally.runs += 1;
         let (trace, reads, came) = self.recovery(disk);

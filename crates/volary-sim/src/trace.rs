@@ -93,15 +93,15 @@ impl Traced {
         }
     }
 
-    /// Returns the same; reads are recorded as well.
+    /// Records reads as well.
     #[must_use]
     pub fn with_reads(self) -> Self {
         self.state.lock().reads = true;
         self
     }
 
-    /// Returns the same, of a device that says that it keeps in memory what it was
-    /// given ([`BlockDevice::is_cached`]).
+    /// Makes the device say that it keeps in memory what it was given
+    /// ([`BlockDevice::is_cached`]).
     #[must_use]
     pub fn keeping(mut self) -> Self {
         self.cached = true;

@@ -352,7 +352,7 @@ impl Client {
         self.watch_with(path, 0)
     }
 
-    /// Returns the same of a directory and all that is below it.
+    /// Asks to be told once of a change in a directory or anywhere below it.
     ///
     /// # Errors
     /// As the server says of the directory; of the connection.

@@ -63,7 +63,7 @@ impl Suite {
         }
     }
 
-    /// Returns the same under a layer that should not be noticed.
+    /// Puts the volume under a layer that should not be noticed.
     #[must_use]
     pub fn under(self, layer_name: &str, layer: fn(Fs) -> Fs) -> Self {
         let make = self.make;

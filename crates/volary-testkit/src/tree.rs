@@ -59,8 +59,7 @@ impl Tree {
         Ok(tree)
     }
 
-    /// Returns the same with each leaf changed, to leave out what another reader
-    /// cannot tell.
+    /// Changes each leaf, to leave out what another reader cannot tell.
     #[must_use]
     pub fn map(mut self, change: impl Fn(&mut Leaf)) -> Self {
         self.0.values_mut().for_each(change);

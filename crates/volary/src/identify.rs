@@ -45,7 +45,7 @@ pub fn identify(dev: &dyn BlockDevice) -> Result<Identity> {
     }
 }
 
-/// Returns the same of a device that is read as far as it can be.
+/// Identifies a device that is read as far as it can be.
 ///
 /// # Errors
 /// `Io`.

@@ -127,7 +127,8 @@ pub fn formats() -> &'static [&'static dyn Format] {
     FORMATS
 }
 
-/// Returns what opening something fails with that needs a feature which this library was built without.
+/// Returns the error for opening something that needs a feature which this library was built
+/// without.
 #[cfg(not(all(feature = "fat", feature = "host", feature = "nfs-client")))]
 fn absent(what: &str, feature: &str) -> Error {
     Error::note(

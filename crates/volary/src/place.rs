@@ -240,8 +240,8 @@ impl Place {
         Some((name, [image, b":/", path].concat()))
     }
 
-    /// Returns the same, but that a name without a path is a volume's root: for
-    /// commands that have nothing to do with places of the host.
+    /// Parses a place of a volume. A name without a path is a volume's root: for commands that
+    /// have nothing to do with places of the host.
     ///
     /// # Errors
     /// As [`Source::parse`].

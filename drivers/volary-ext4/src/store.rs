@@ -282,7 +282,7 @@ impl Store {
         self.verify("i_checksum", inode.at, stored, sum)
     }
 
-    /// Returns a node that a path can lead to.
+    /// Reads the inode of a node. Reserved inodes, which no path leads to, are `Stale`.
     ///
     /// # Errors
     /// `Stale` for one that is gone, or that was never one; `Corrupt`; `Io`.
@@ -295,7 +295,7 @@ impl Store {
         }
     }
 
-    /// Returns the same by its number.
+    /// Reads the inode of a node by its number, whatever its generation.
     ///
     /// # Errors
     /// As [`node`](Self::node).

@@ -37,7 +37,7 @@ pub(crate) fn from_errno(errno: Errno) -> Error {
     kind.into()
 }
 
-/// Returns the same for a call on a node that was found before: not there now, it is
+/// Returns the error for a call on a node that was found before: if it is not there now, it is
 /// gone.
 pub(crate) fn from_errno_on_node(errno: Errno) -> Error {
     match errno {

@@ -157,7 +157,7 @@ impl Ids {
         Err(Kind::Busy.into())
     }
 
-    /// Returns the same of a name that is listed with a number: by one call, if that was seen
+    /// Returns the node of a name that is listed with a number: by one call, if that was seen
     /// before.
     ///
     /// # Errors

@@ -3,12 +3,12 @@
 use volary_core::Error;
 use volary_ondisk::refusal::{not_changed, not_made};
 
-/// Returns the answer to making one.
+/// Returns the refusal to make a volume, and names the programs that can.
 pub(crate) fn make() -> Error {
     not_made("iso9660", "xorriso or genisoimage")
 }
 
-/// Returns the answer to changing one.
+/// Returns the refusal to change a volume.
 pub(crate) fn change() -> Error {
     not_changed("iso9660", None)
 }

@@ -36,7 +36,7 @@ impl Mem {
         })
     }
 
-    /// Returns the same, to be shared.
+    /// Makes a new, empty volume that can be shared.
     ///
     /// # Errors
     /// As [`new`](Self::new).

@@ -5,17 +5,17 @@ use std::io;
 use volary_core::{Error, Kind};
 use volary_rpc::Garbage;
 
-/// Returns the server cannot be reached, or failed.
+/// Returns the error for a server that cannot be reached, or has failed.
 pub(crate) fn io(cause: impl Into<String>) -> Error {
     Error::note(Kind::Io, cause)
 }
 
-/// Returns what the host says of a socket, and of whom.
+/// Returns the error for a failed call on a socket, with the peer's address.
 pub(crate) fn socket(doing: &str, at: impl Display, e: &io::Error) -> Error {
     io(format!("{doing} {at}: {e}"))
 }
 
-/// Returns a reply that contradicts the protocol or itself.
+/// Returns the error for a reply that contradicts the protocol or itself.
 pub(crate) fn nonsense(
     what: &'static str,
     found: impl Display,
@@ -24,7 +24,7 @@ pub(crate) fn nonsense(
     Error::corrupt(what, 0, found.to_string(), expected)
 }
 
-/// Returns a reply that does not decode.
+/// Returns the error for a reply that does not decode.
 pub(crate) fn garbage(_: Garbage) -> Error {
     nonsense("reply", "bytes that do not decode", "what RFC 1813 says")
 }

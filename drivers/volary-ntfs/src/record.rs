@@ -77,7 +77,7 @@ impl Record {
         Ok(record)
     }
 
-    /// Returns the same without a look at the attributes.
+    /// Checks the head of the record that stands at `at`, and leaves its attributes alone.
     ///
     /// # Errors
     /// As [`of`](Self::of).

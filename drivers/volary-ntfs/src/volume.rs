@@ -180,7 +180,7 @@ fn is_confirmed(dev: &dyn BlockDevice, volume: &Volume) -> bool {
     })
 }
 
-/// Returns damage in the boot sector.
+/// Returns the error for a damaged field of the boot sector.
 fn bad(field: &'static str, at: u64, found: impl std::fmt::Display, expected: &str) -> Error {
     Error::corrupt(field, at, format!("{found}"), expected)
 }

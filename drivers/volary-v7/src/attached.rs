@@ -213,7 +213,8 @@ impl Attached {
         })
     }
 
-    /// Returns the same for what a file holds, which is delayed also where all else is not.
+    /// Changes the content of a file as `change` does. It is delayed even where all other
+    /// changes are not.
     ///
     /// # Errors
     /// As [`change`](Self::change).

@@ -286,7 +286,7 @@ impl<'a> Reader<'a> {
         count
     }
 
-    /// Returns the same of what an address leads to: the blocks `span` of a file that has `end`.
+    /// Counts the blocks that an address leads to: the blocks `span` of a file that has `end`.
     fn taken_in(
         &self,
         inode: &Inode,

@@ -131,7 +131,7 @@ impl<'a> Map<'_, 'a> {
         Ok(())
     }
 
-    /// Returns the same below one address. Returns whether all of it is given back.
+    /// Gives back the blocks in a range below one address. Returns whether all of them are.
     fn free_in(&mut self, inode: &Inode, part: &Part, range: &Range<u64>) -> Step<bool> {
         let span = &part.span;
         if span.end <= range.start || range.end <= span.start {

@@ -84,7 +84,7 @@ pub(crate) fn entries(
     Ok(())
 }
 
-/// Looks for a name: what it leads to, and where its entry is.
+/// Searches a directory for a name. Returns the inode that it leads to and where its entry is.
 ///
 /// # Errors
 /// `NotDir`; `Corrupt`; `Io`.

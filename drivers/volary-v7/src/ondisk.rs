@@ -62,7 +62,7 @@ impl Order {
         }
     }
 
-    /// Returns the same in words.
+    /// Returns its description in words.
     pub(crate) fn words(self) -> &'static str {
         match self {
             Self::Pdp => "PDP-11",

@@ -192,7 +192,7 @@ impl Served {
         node.is_ok_and(|node| own.would_wait(node, true) || own.would_wait_for_name(node))
     }
 
-    /// Returns the same for what a name leads to.
+    /// Returns whether `may_wait` holds for the node that a name leads to.
     fn may_wait_at(&self, (parent, name): At<'_>) -> bool {
         if self.volume.lease_count() == 0 {
             return false;

@@ -112,7 +112,7 @@ pub(crate) fn reply_empty(reply: ReplyEmpty, answer: Result<()>) {
     reply_empty_with(reply, answer, plain);
 }
 
-/// Returns the same where errors have numbers of their own.
+/// Answers a request that returns no data. `errno` gives the number of an error.
 pub(crate) fn reply_empty_with(
     reply: ReplyEmpty,
     answer: Result<()>,

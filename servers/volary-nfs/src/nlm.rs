@@ -291,7 +291,7 @@ impl Nlm {
         self.exports.iter().for_each(|e| e.volume.wake_waiting());
     }
 
-    /// Returns the same for a new lock, or one that is claimed again.
+    /// Finds the file of a lock that is new, or that a client claims again after a restart.
     ///
     /// # Errors
     /// `GRACE` for a new one in the time of grace, and for one that is claimed after

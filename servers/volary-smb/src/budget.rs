@@ -27,7 +27,7 @@ impl Tally {
         self.take_many(1, max)
     }
 
-    /// Returns the same with `n` more.
+    /// Takes `n` more, for as long as what is returned lives.
     pub(crate) fn take_many(&self, n: usize, max: usize) -> Option<Taken> {
         let more = |count: usize| count.checked_add(n).filter(|sum| *sum <= max);
         let count = &self.0;

@@ -150,7 +150,7 @@ impl Place {
         })
     }
 
-    /// Returns the same tree on ext4.
+    /// Checks the tree on ext4 by e2fsck.
     fn e2fsck(&self) -> Run<'_> {
         let image = self.ext4();
         Box::new(move || {

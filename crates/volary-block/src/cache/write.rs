@@ -162,7 +162,7 @@ impl Cache {
     }
 }
 
-/// Returns a flush failed, for good: see the [module](super).
+/// Returns the error of a flush that failed for good: see the [module](super).
 pub(super) fn flush_failed(cause: &str) -> Error {
     Error::io(
         "flush",

@@ -69,8 +69,8 @@ fn holder(file: &File) -> Option<u32> {
     holder_in(&table, &format!("{major:02x}:{minor:02x}:{}", stat.st_ino))
 }
 
-/// Returns the same, by the text of `/proc/locks`: `1: FLOCK ADVISORY WRITE 4711 08:01:123 0 EOF`;
-/// those that wait have a `->` after the number.
+/// Finds the holder of a lock in the text of `/proc/locks`: `1: FLOCK ADVISORY WRITE 4711 08:01:123
+/// 0 EOF`. Those that wait have a `->` after the number.
 fn holder_in(table: &str, file: &str) -> Option<u32> {
     table.lines().find_map(|line| {
         let mut words = line.split_ascii_whitespace().skip(1);

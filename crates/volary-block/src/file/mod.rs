@@ -280,8 +280,8 @@ impl BlockDevice for FileDevice {
         self.direct.is_none()
     }
 
-    /// Returns the same file opened past the page cache, if that holds less than a quarter of it. Its sector size is the
-    /// alignment at which requests need no buffer of their own.
+    /// Opens the file once more, past the page cache, if that holds less than a quarter of it.
+    /// The sector size is the alignment at which requests need no buffer of their own.
     fn past_cache(&self) -> Option<Arc<dyn BlockDevice>> {
         let size = self.geometry.size;
         let (cached, all) = cached_pages(&self.file, 0, size)?;

@@ -152,7 +152,7 @@ impl Folder {
             .map_err(|_| self.fail(name, Errno::INVAL))
     }
 
-    /// Returns the same, with the host's error.
+    /// Makes a file, or opens it to be written. Errors are the host's.
     fn open(&self, name: &[u8], meta: &Meta) -> Result<Option<Opened>, Errno> {
         let (dir, dir_is_new) = (&self.fd, self.is_new);
         let base = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NOCTTY;
@@ -358,7 +358,8 @@ fn times(meta: &Meta) -> Timestamps {
 }
 
 impl Folder {
-    /// Returns the same as [`finish`](Self::finish) for what must not be opened.
+    /// Sets owner, mode and times as [`finish`](Self::finish) does, for nodes that must not be
+    /// opened.
     pub(super) fn finish_unopened(
         &self,
         name: &[u8],

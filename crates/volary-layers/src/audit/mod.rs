@@ -129,7 +129,7 @@ impl Audit {
         answer
     }
 
-    /// Returns the same for a read, if there is to be a line.
+    /// Makes a call that reads, and writes its line if reads are audited.
     fn looked<T>(
         &self,
         cx: &Ctx<'_>,

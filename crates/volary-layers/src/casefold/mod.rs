@@ -71,7 +71,8 @@ impl CaseFold {
         names::load(&self.below, &self.names, cx, dir, name)
     }
 
-    /// Returns the same; an entry that is not there has the name that is asked for.
+    /// Returns the name of an entry as the volume has it, or the name that was asked for if
+    /// there is none.
     fn to_make(&self, cx: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<Vec<u8>> {
         let found = self.spelled(cx, dir, name)?;
         Ok(found.unwrap_or_else(|| name.as_bytes().to_vec()))

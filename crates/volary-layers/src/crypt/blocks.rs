@@ -47,7 +47,7 @@ pub(super) fn place(n: u64) -> u64 {
     HEAD.saturating_add(n.saturating_mul(STORED))
 }
 
-/// Returns a header for a new file.
+/// Returns the header of a new file: the magic number and the file's id.
 pub(super) fn header(id: &[u8; 24]) -> Vec<u8> {
     [&MAGIC[..], id].concat()
 }

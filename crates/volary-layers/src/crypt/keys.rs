@@ -213,7 +213,8 @@ fn unlock(passphrase: &[u8], salt: &[u8], cost: CryptCost) -> Result<XChaCha20Po
     XChaCha20Poly1305::new_from_slice(&*key).map_err(|_| broken())
 }
 
-/// Returns what the ciphers' own bounds keep from happening.
+/// Returns the error for a cipher that refuses its input. Lengths are checked before, so that it
+/// does not happen.
 pub(super) fn broken() -> Error {
     Error::note(Kind::Io, "layer crypt: a cipher refused")
 }

@@ -242,7 +242,8 @@ impl NodeUse {
         }
     }
 
-    /// Returns an entry that goes and that nobody has open any more, if there is one.
+    /// Returns an entry that is to be deleted and has no open left, if there is one. Marks it, so
+    /// that it is returned once.
     pub(super) fn due(&mut self, node: NodeId, naming: &Naming) -> Option<Removal> {
         let Self {
             marked, deleting, ..

@@ -72,7 +72,7 @@ pub enum Op {
 }
 
 impl Op {
-    /// Returns the same with something smaller, in several ways: for shrinking.
+    /// Returns operations that are simpler in one thing each, for shrinking.
     pub(super) fn simpler(&self) -> Vec<Self> {
         let mut all = Vec::new();
         match self {

@@ -75,7 +75,7 @@ impl Table {
         self.find_bytes(dir, name.as_bytes())
     }
 
-    /// Returns the same for any bytes, `..` too.
+    /// Returns the node that a name of any bytes, `..` too, leads to.
     pub(super) fn find_bytes(&self, dir: &OwnedFd, name: &[u8]) -> Result<Entry> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let fd = openat(dir, name, flags, HostMode::empty()).map_err(from_errno)?;

@@ -170,7 +170,7 @@ impl Case {
         self.create_as(dir, name, how, &self.usual(0o644))
     }
 
-    /// Returns the same, with attributes.
+    /// Creates a file with attributes.
     pub fn create_as(
         &self,
         dir: NodeId,
@@ -427,7 +427,7 @@ impl Case {
         self.refuses_with(&[kind], act);
     }
 
-    /// Returns the same, for any of some kinds.
+    /// Holds if `act` is refused with one of `kinds` and nothing has changed after.
     #[track_caller]
     pub fn refuses_with<T: Debug>(&self, kinds: &[Kind], act: impl FnOnce() -> Result<T>) {
         let before = self.tree();

@@ -51,7 +51,7 @@ impl Ground {
         }
     }
 
-    /// Returns the same file system, to users who know nothing of those of the volume.
+    /// Attaches the file system once more, to users who know nothing of those of the volume.
     pub(crate) fn another_volume(&self) -> Arc<Volume> {
         let options = volary::VolumeOptions::new("apart", clock);
         Volume::new(self.volume.fs().clone(), options)

@@ -57,7 +57,7 @@ pub(crate) fn serve_smb(volume: &Arc<Volume>) -> SmbServer {
     serve_smb_as(volume, Cred::root())
 }
 
-/// Returns the same; `tester` is this user there.
+/// Shares a volume as `serve_smb` does; `tester` is this user there.
 pub(crate) fn serve_smb_as(volume: &Arc<Volume>, cred: Cred) -> SmbServer {
     let mut config = volary::smb::Config::new("VOLARY", clock);
     let user = volary::smb::User::with_password("tester", "pass", cred);

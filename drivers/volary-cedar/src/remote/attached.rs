@@ -83,7 +83,7 @@ impl CachedFs {
         self.local.state()?.far(node)
     }
 
-    /// Returns the answer to who wants what is not here while the remote is not to be asked.
+    /// Returns the error for content that is not here while the remote is not to be asked.
     pub(crate) fn not_here(&self) -> Error {
         let words = match self.connection.is_named() {
             true => "it is not here, and the remote cannot be reached".to_owned(),

@@ -11,7 +11,7 @@ use volary_core::{Create, Fs, Mode, Name, Result, SetAttr};
 use volary_sim::rng::{Rng, pattern};
 use volary_sim::{Cow, Subject, Traced, crash_points};
 
-/// Returns the same volume, made with checksums.
+/// Makes a volume with checksums.
 pub(super) fn with_sums(volume: Volume) -> Volume {
     Volume {
         make: "page=512,name-table=48k,log=186k,checksums",

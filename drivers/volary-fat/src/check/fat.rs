@@ -246,7 +246,7 @@ impl Fat {
         self.read_copy(self.offset, start, buf)
     }
 
-    /// Returns the same of the copy that begins at `base`.
+    /// Reads bytes of the copy that begins at `base`.
     ///
     /// # Errors
     /// `Io` where no copy can be read.

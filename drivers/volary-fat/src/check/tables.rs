@@ -24,7 +24,7 @@ pub(super) fn is_head(vol: &mut Volume) -> Result<(bool, bool)> {
     Ok(is_head_of(&vol.layout, zero, one))
 }
 
-/// Returns the same of these values.
+/// Checks the values of both reserved entries: see `is_head`.
 pub(super) fn is_head_of(layout: &Layout, zero: u32, one: u32) -> (bool, bool) {
     let (clean, whole) = fat_bits(layout.kind);
     (

@@ -77,7 +77,7 @@ impl<'a> Walker<'a> {
         Ok(self.raw_entry(n)? & self.layout.kind.mask())
     }
 
-    /// Returns the same, with FAT32's upper four bits.
+    /// Returns the FAT's entry of cluster `n`, with FAT32's upper four bits.
     ///
     /// # Errors
     /// As [`fat_entry`](Self::fat_entry).

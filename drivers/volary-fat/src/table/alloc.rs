@@ -56,7 +56,7 @@ impl Table {
         self.allocate_for(None, count, near)
     }
 
-    /// Returns the same for a file that grows, for which room is kept behind them.
+    /// Takes and chains clusters for a file that grows, and keeps room for it behind them.
     ///
     /// # Errors
     /// As [`allocate`](Self::allocate).

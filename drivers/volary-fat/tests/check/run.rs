@@ -120,7 +120,7 @@ pub(crate) fn mend(bytes: &[u8], about: &str) -> Checked {
     mend_with(bytes, "", about)
 }
 
-/// Returns the same with options. fsck.fat takes the paper's layout for damage.
+/// Mends with options. fsck.fat is not asked, as it takes the paper's layout for damage.
 pub(crate) fn mend_with(bytes: &[u8], options: &str, about: &str) -> Checked {
     let done = check(bytes, CheckMode::Mend, options);
     let report = done.report.as_ref();

@@ -42,7 +42,7 @@ pub(crate) struct Map<'e, 'a> {
 }
 
 impl<'a> Map<'_, 'a> {
-    /// Returns the same map, for a part of the work.
+    /// Borrows the map for a part of the work.
     pub(crate) fn part(&mut self) -> Map<'_, 'a> {
         Map {
             edit: self.edit,

@@ -74,8 +74,8 @@ impl<'a> Room<'a> {
         self.take_within(count, count, wish)
     }
 
-    /// Returns the same for a piece that grows: optimised for time, it comes where it can go on
-    /// growing; for space, and when much of the volume is in pieces, where it fits.
+    /// Takes fragments for a piece that grows: optimised for time, where it can go on growing;
+    /// for space, and when much of the volume is in pieces, where it fits.
     ///
     /// # Errors
     /// As [`take`](Self::take).

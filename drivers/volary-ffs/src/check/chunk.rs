@@ -49,8 +49,8 @@ impl Salvage<'_> {
         self.filled(chunk, &kept)
     }
 
-    /// Returns the same with entries of directory `dir` itself and of its parent in front. That of the
-    /// parent leads where it did, if it is one and leads to an inode in use.
+    /// Puts entries of directory `dir` itself and of its parent in front of a chunk. That of
+    /// the parent leads where it did, if it is one and leads to an inode in use.
     pub(super) fn with_dots(&self, chunk: &Chunk, dir: u32, parent: u32) -> Chunk {
         let mut chunk = self.whole(chunk);
         let all = dir::entries(self.volume, &chunk);

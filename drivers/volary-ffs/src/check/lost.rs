@@ -83,7 +83,7 @@ pub(super) fn text(ino: u32) -> String {
     format!("#{ino:08}")
 }
 
-/// Returns the same, with a number behind it where the name is taken.
+/// Returns the name that an inode gets, with a number behind it where the name is taken.
 fn free_text(tree: &mut Tree<'_>, into: &Inode, ino: u32) -> Step<String> {
     let mut taken = text(ino);
     for number in 1_u32.. {

@@ -411,7 +411,7 @@ fn behind(
     Ok(())
 }
 
-/// Returns a check of something that a mend must leave whole.
+/// Returns the error for damage that a mend must leave as it is.
 pub(super) fn too_damaged(what: &str) -> Error {
     Error::note(Kind::Corrupt, format!("{what} cannot be made good"))
 }

@@ -16,7 +16,8 @@ pub(crate) struct Lookup<'a> {
 }
 
 impl Lookup<'_> {
-    /// Looks for a name: its inode, and where its entry is.
+    /// Searches a directory for a name. Returns the inode that it leads to and where its entry
+    /// is.
     ///
     /// # Errors
     /// `NotDir`; `Corrupt`; `Io`.

@@ -200,7 +200,7 @@ impl Alloc {
         }
     }
 
-    /// Returns the same outside of what is kept for others, if there is room.
+    /// Takes fragments outside of what is kept for others, if there is room.
     fn take_outside(
         &mut self,
         reader: &Reader<'_>,
@@ -223,7 +223,7 @@ impl Alloc {
         Ok(None)
     }
 
-    /// Returns the same in one group; gives the first fragment, counted in the group.
+    /// Takes fragments in one group. Returns the first one, counted in the group.
     fn take_in(
         &mut self,
         reader: &Reader<'_>,

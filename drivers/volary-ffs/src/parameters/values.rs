@@ -3,7 +3,7 @@
 use crate::disk::ondisk::VOLNAME;
 use volary_core::{Error, Kind, Options, Result};
 
-/// Returns what is said of a value that cannot be.
+/// Returns the error for a value that is out of range.
 pub(crate) fn invalid(words: impl Into<String>) -> Error {
     Error::note(Kind::Invalid, words)
 }

@@ -217,7 +217,7 @@ fn stored(image: &[u8], sb: &Numbers, group: usize, is_big: bool) -> BTreeMap<(u
     counts
 }
 
-/// Returns the same counted in the map of free fragments.
+/// Counts a group's free blocks by cylinder and position in the map of free fragments.
 fn counted(image: &[u8], sb: &Numbers, group: usize) -> BTreeMap<(usize, usize), i64> {
     let bits = crate::dump(image, &format!("bitmap {group}")).expect("dump");
     let mut counts = BTreeMap::new();

@@ -90,7 +90,7 @@ impl Side {
         Ok(all.into_iter().map(|(name, _)| name).collect())
     }
 
-    /// Returns the same with the nodes.
+    /// Returns the names in a directory, sorted, and their nodes.
     pub(crate) fn listed(&self, dir: NodeId) -> Result<Vec<(Vec<u8>, NodeId)>> {
         let open = self.fs.open(&self.cx(), dir, Mode::Read)?;
         let mut out = DirBuf::new(100_000, 1 << 24, true);

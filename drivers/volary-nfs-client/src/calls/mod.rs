@@ -1,4 +1,4 @@
-//! Calls on nodes and on entries of directories: each notes in what is known what its reply says.
+//! Calls that act on nodes and directory entries. Each records what its reply says in `known`.
 //! May use `wire`, `server` and `known`.
 
 pub(crate) mod entries;

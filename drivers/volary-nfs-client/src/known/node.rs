@@ -54,7 +54,7 @@ impl Node {
         self.data.get_or_init(Data::default)
     }
 
-    /// Returns the same, if any was.
+    /// Returns what is read ahead and written behind, if there was any.
     pub(crate) fn data_if_any(&self) -> Option<&Data> {
         self.data.get()
     }

@@ -147,7 +147,7 @@ impl Nlm {
     }
 }
 
-/// Returns what a status other than GRANTED means.
+/// Returns the error for a status of NLM other than GRANTED.
 pub(crate) fn refusal(status: u32) -> Error {
     match status {
         DENIED | 3 => Kind::Locked.into(),

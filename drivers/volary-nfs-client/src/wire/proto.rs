@@ -40,7 +40,7 @@ pub(crate) mod status {
     pub(crate) const JUKEBOX: u32 = 10008;
 }
 
-/// Returns what a status of NFS, or of MOUNT, means (section 2.6).
+/// Returns the error for a status of NFS or MOUNT (section 2.6).
 pub(crate) fn error_of(status: u32) -> Error {
     let kind = match status {
         1 => Kind::NotPermitted,

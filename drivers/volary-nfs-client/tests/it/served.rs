@@ -44,7 +44,7 @@ impl Served {
         Self::with(volume, &options)
     }
 
-    /// Returns the same for one that keeps in a file who has locks, with a time of grace.
+    /// Serves a volume by a server that keeps in a file who has locks, with a time of grace.
     pub(crate) fn keeping_locks(
         volume: Arc<Volume>,
         address: SocketAddr,

@@ -84,7 +84,7 @@ impl Locks {
         Ok((file, number))
     }
 
-    /// Returns the same where the owner may have locks already.
+    /// Returns the file and the owner's number, where the owner may have locks already.
     pub(super) fn held_file(
         &self,
         place: &Place<'_>,

@@ -119,7 +119,7 @@ impl Signer {
         self.verify_in_place(&mut message.to_vec(), id, role)
     }
 
-    /// Returns the same without a copy: the message is as it was, afterwards.
+    /// Verifies a signature without a copy: the message is as it was, afterwards.
     pub(crate) fn verify_in_place(&self, message: &mut [u8], id: u64, role: Role) -> bool {
         let Some(borne) = take_signature(message) else {
             return false;

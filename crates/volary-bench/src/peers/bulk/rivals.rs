@@ -152,7 +152,7 @@ const DEPTH: usize = 4;
 /// What memory and offsets are multiples of.
 const ALIGN: usize = 4096;
 
-/// Returns the same past the page cache, several requests at a time.
+/// Reads as many bytes as `in_sequence`, past the page cache, several requests at a time.
 fn direct(volume: &Volume) -> Run<'_> {
     Box::new(move || {
         let mut options = OpenOptions::new();

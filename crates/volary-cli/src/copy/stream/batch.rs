@@ -115,7 +115,7 @@ impl Batch {
         }
     }
 
-    /// Returns the same with nothing in it.
+    /// Empties the batch and keeps its buffers.
     pub(super) fn emptied(mut self) -> Self {
         self.used = 0;
         self.items.clear();

@@ -28,7 +28,7 @@ for volume in $VOLUMES; do
 done
 "#;
 
-/// Returns the project's sources: `few`, or many.
+/// Returns how many source files the project has: 30 in the long run, else `few`.
 fn sources(few: u32) -> u32 {
     if crate::tree::all() { 30 } else { few }
 }

@@ -37,7 +37,7 @@ pub(super) fn serve(sandbox: &Sandbox, volume: &str) -> Serving {
     Serving::of(sandbox.command(&words))
 }
 
-/// Returns the same with so many descriptors.
+/// Serves a volume by a process that may have so many descriptors.
 fn serve_with(sandbox: &Sandbox, descriptors: u32, volume: &str) -> Serving {
     let mut command = Command::new("prlimit");
     command.arg(format!("--nofile={descriptors}")).arg(PROGRAM);

@@ -24,7 +24,7 @@ const DIRS_MAX: usize = 1024;
 /// A directory is read again when it was given more names than twice those it had, and this.
 const SLACK: usize = 1024;
 
-/// Returns the same for names that differ in case alone; for no others, but by chance.
+/// Returns a hash that is the same for names that differ in case alone; for others only by chance.
 pub(crate) fn hash(name: &str) -> u64 {
     static SEED: LazyLock<RandomState> = LazyLock::new(RandomState::new);
     let mut hasher = SEED.build_hasher();

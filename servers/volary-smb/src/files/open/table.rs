@@ -144,7 +144,8 @@ impl File {
         }
     }
 
-    /// Returns the same open in another tree, where it has this id; what it has of its own moves there.
+    /// Returns the open as one of another tree, where it has this id. What it has of its own
+    /// moves there.
     pub(crate) fn moved(&self, id: FileId, sequence: Option<u16>, tree: Weak<dyn Home>) -> Self {
         Self {
             id,

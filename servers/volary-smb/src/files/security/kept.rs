@@ -38,7 +38,7 @@ impl Record {
         (self.uid, self.gid, self.bits) == (attr.uid, attr.gid, attr.mode & BITS)
     }
 
-    /// Returns the same node, with rules that give nobody anything.
+    /// Returns the node with rules that give nobody anything.
     fn closed(&self) -> Self {
         let closed = Descriptor {
             dacl: Some(Dacl::Rules(Vec::new())),
