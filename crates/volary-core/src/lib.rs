@@ -29,6 +29,7 @@ mod format;
 mod fs;
 mod id;
 mod layer;
+mod listing;
 mod name;
 mod options;
 mod quota;
@@ -56,7 +57,8 @@ pub use fs::{
     RenameFlags, StatFs, Watch, Whole,
 };
 pub use id::{Cookie, NodeId, OpenId};
-pub use layer::{Call, Layer, Op};
+pub use layer::{Call, Layer, NameUse, Op};
+pub use listing::{Shown, map_listing};
 pub use name::{BadName, Name};
 pub use options::{OptionSpec, Options};
 pub use quota::{Quota, QuotaGrace, QuotaLimits, QuotaOf, QuotaReport, QuotaShare, SetQuota};

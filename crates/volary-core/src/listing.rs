@@ -1,18 +1,23 @@
 //! Listings for layers that show entries in another way than they are below.
 
-use volary_core::{Attr, Cookie, Ctx, DirBuf, DirEntry, FileKind, Fs, NodeId, OpenId, Result};
+use crate::{Attr, Cookie, Ctx, DirBuf, DirEntry, FileKind, Fs, NodeId, OpenId, Result};
 
 /// An entry as a layer shows it.
-pub(crate) struct Shown {
-    pub(crate) node: NodeId,
-    pub(crate) kind: FileKind,
-    pub(crate) name: Vec<u8>,
-    pub(crate) attr: Option<Attr>,
+#[derive(Clone, Debug)]
+pub struct Shown {
+    /// The node that it leads to.
+    pub node: NodeId,
+    /// What that is.
+    pub kind: FileKind,
+    /// Its name.
+    pub name: Vec<u8>,
+    /// The node's attributes, where they are known.
+    pub attr: Option<Attr>,
 }
 
 impl Shown {
     /// Returns an entry under another name.
-    pub(crate) fn renamed(entry: &DirEntry<'_>, name: Vec<u8>) -> Self {
+    pub fn renamed(entry: &DirEntry<'_>, name: Vec<u8>) -> Self {
         Self {
             node: entry.node,
             kind: entry.kind,
@@ -26,12 +31,13 @@ impl Shown {
 const ENTRIES: usize = 64;
 const NAMES: usize = 16 << 10;
 
-/// [`FileSystem::readdir`](volary_core::FileSystem::readdir) below, with each
+/// Does [`FileSystem::readdir`](crate::FileSystem::readdir) below, with each
 /// entry as `show` has it; `None` leaves one out. Places stay what they are below.
+/// [`Layer::shown`](crate::Layer::shown) does it for a layer that need not keep more.
 ///
 /// # Errors
 /// Of the listing below and of `show`.
-pub(crate) fn mapped(
+pub fn map_listing(
     below: &Fs,
     cx: &Ctx<'_>,
     dir: OpenId,
