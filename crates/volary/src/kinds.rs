@@ -1,5 +1,7 @@
 //! The kinds of volume by their names, and by what else they are called.
 
+use crate::Registry;
+use crate::registry::built_in;
 use volary_core::{Abilities, Error, Format, Kind, Result};
 
 /// Returns the kind that a volume of `size` bytes is made as unless the user says
@@ -34,42 +36,66 @@ fn own_name(name: &str) -> String {
     alias.map_or(name, |(_, own)| (*own).to_owned())
 }
 
-/// Returns the format of this name, of a kind of this name, or that others call so: `ffs`, `FAT32`, `vfat`.
-///
-/// # Errors
-/// `Invalid`, naming the kinds that there are.
-pub fn format_of(kind: &str) -> Result<&'static dyn Format> {
-    let own = own_name(kind);
-    let is_it = |f: &&&'static dyn Format| f.kinds().contains(&own.as_str()) || f.name() == own;
-    let format = crate::formats().iter().find(is_it);
-    format.copied().ok_or_else(|| unknown(kind, &opened()))
+/// Returns whether others call a kind or a format so.
+pub(crate) fn is_alias(name: &str) -> bool {
+    ALIASES.iter().any(|(alias, _)| *alias == name)
 }
 
-/// Returns the format that makes volumes of a kind, and the kind. A format's name stands for one of its
-/// kinds: of FAT the one for `size` bytes, of FFS `ffs2`.
+impl Registry {
+    /// Returns the format of this name, of a kind of this name, or that others call so: `ffs`, `FAT32`, `vfat`.
+    ///
+    /// # Errors
+    /// `Invalid`, naming the kinds that there are.
+    pub fn format_of(&self, kind: &str) -> Result<&'static dyn Format> {
+        let own = own_name(kind);
+        let is_it = |f: &&&'static dyn Format| f.kinds().contains(&own.as_str()) || f.name() == own;
+        let format = self.formats().iter().find(is_it);
+        format.copied().ok_or_else(|| unknown(kind, &self.opened()))
+    }
+
+    /// Returns the format that makes volumes of a kind, and the kind. A format's name stands for one of its
+    /// kinds: of FAT the one for `size` bytes, of FFS `ffs2`, of others the first.
+    ///
+    /// # Errors
+    /// `Invalid`, naming the kinds that are made. A format that makes none says so itself.
+    pub fn kind_of(&self, name: &str, size: u64) -> Result<(&'static dyn Format, &'static str)> {
+        let own = own_name(name);
+        let own = match own.as_str() {
+            "fat" => default_kind(size),
+            "ffs" => "ffs2",
+            own => own,
+        };
+        let of = |f: &&'static dyn Format| {
+            let kind = f.kinds().iter().find(|kind| **kind == own);
+            let first = f.kinds().first().filter(|_| f.name() == own);
+            Some((*f, *kind.or(first)?))
+        };
+        let makes = |f: &&&dyn Format| f.abilities().has(Abilities::MAKE);
+        let made = || list(self.formats().iter().filter(makes));
+        let found = self.formats().iter().find_map(of);
+        found.ok_or_else(|| unknown(name, &made()))
+    }
+
+    /// Returns the kinds that are opened, for people.
+    pub(crate) fn opened(&self) -> String {
+        list(self.formats().iter())
+    }
+}
+
+/// [`Registry::format_of`] of what was built in.
 ///
 /// # Errors
-/// `Invalid`, naming the kinds that are made. A format that is for reading says so itself.
+/// As there.
+pub fn format_of(kind: &str) -> Result<&'static dyn Format> {
+    built_in().format_of(kind)
+}
+
+/// [`Registry::kind_of`] of what was built in.
+///
+/// # Errors
+/// As there.
 pub fn kind_of(name: &str, size: u64) -> Result<(&'static dyn Format, &'static str)> {
-    let own = own_name(name);
-    let own = match own.as_str() {
-        "fat" => default_kind(size),
-        "ffs" => "ffs2",
-        own => own,
-    };
-    let of = |f: &&'static dyn Format| {
-        let kind = f.kinds().iter().find(|kind| **kind == own)?;
-        Some((*f, *kind))
-    };
-    let made = || {
-        list(
-            crate::formats()
-                .iter()
-                .filter(|f| f.abilities().has(Abilities::MAKE)),
-        )
-    };
-    let found = crate::formats().iter().find_map(of);
-    found.ok_or_else(|| unknown(name, &made()))
+    built_in().kind_of(name, size)
 }
 
 fn unknown(kind: &str, kinds: &str) -> Error {
@@ -78,11 +104,6 @@ fn unknown(kind: &str, kinds: &str) -> Error {
         Kind::Invalid,
         format!("unknown kind '{kind}'; there are: {kinds}"),
     )
-}
-
-/// Returns the kinds that are opened, for people.
-pub(crate) fn opened() -> String {
-    list(crate::formats().iter())
 }
 
 fn list<'a>(formats: impl Iterator<Item = &'a &'static dyn Format>) -> String {

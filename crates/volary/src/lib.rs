@@ -33,6 +33,7 @@
 //! |---|---|
 //! | [`Place`], [`Source`] | how people name volumes and places in them |
 //! | [`ExtentPlace`] | where bytes of a file are |
+//! | [`Registry`] | the formats, schemes and layers that a program has: its own beside those that were built in |
 //! | [`open_volume`] | from a name to a file system |
 //! | [`open_source`], [`attach`] | from a name to a device, from a device to a file system |
 //! | [`identify()`] | what a device holds, foreign formats too |
@@ -68,6 +69,7 @@ mod kinds;
 mod open;
 mod opened;
 mod place;
+mod registry;
 #[cfg(feature = "torture")]
 pub mod torture;
 
@@ -79,6 +81,9 @@ pub use open::{HOST_OPTIONS, Raw};
 pub use open::{attach, open_on, open_source, open_volume};
 pub use opened::Opened;
 pub use place::{Place, Source};
+#[cfg(feature = "layers")]
+pub use registry::LayerKind;
+pub use registry::{Needs, Registered, Registry, Scheme};
 
 pub use volary_block as block;
 #[cfg(feature = "bulk")]
@@ -105,26 +110,9 @@ pub use volary_session::{
 #[cfg(feature = "smb")]
 pub use volary_smb as smb;
 
-/// Returns the formats that volary has: those that were built in.
+/// Returns the formats that were built in.
 pub fn formats() -> &'static [&'static dyn Format] {
-    static FORMATS: &[&dyn Format] = &[
-        #[cfg(feature = "fat")]
-        &volary_fat::FAT,
-        #[cfg(feature = "iso9660")]
-        &volary_iso9660::ISO9660,
-        #[cfg(feature = "cedar")]
-        &volary_cedar::CEDAR,
-        #[cfg(feature = "ffs")]
-        &volary_ffs::FFS,
-        #[cfg(feature = "ext4")]
-        &volary_ext4::EXT4,
-        #[cfg(feature = "ntfs")]
-        &volary_ntfs::NTFS,
-        // Told by what is plausible: after those that have a sign.
-        #[cfg(feature = "v7")]
-        &volary_v7::V7,
-    ];
-    FORMATS
+    registry::built_in().formats()
 }
 
 /// Returns the error for opening something that needs a feature which this library was built

@@ -9,11 +9,14 @@
 //! | `mem:/a`, `mem:64M:/a` | a place in a volume in memory |
 //! | `host:DIR`, `host:DIR:/a` | a directory of the host as a volume, and a place in it |
 //! | `nfs://HOST/EXPORT`, `nfs://HOST/EXPORT:/a` | an NFS export as a volume, and a place in it |
+//! | `NAME:REST`, `NAME:REST:/a` | a volume of a scheme that the program added, and a place in it |
 //! | anything without `:/` and without a colon at its end | a path of the host |
 //!
 //! A backslash takes the meaning from a colon, a `#` or a backslash that
 //! follows it: `odd\:/name.img:/a`, `disk\#1.img`. The first `:/` counts.
 
+use crate::Registry;
+use crate::registry::built_in;
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
@@ -46,6 +49,13 @@ pub enum Source {
     /// An NFS export.
     #[cfg(feature = "nfs-client")]
     Nfs(Location),
+    /// What a [`Scheme`] opens.
+    Scheme {
+        /// The scheme's name.
+        name: &'static str,
+        /// What stands behind the colon.
+        rest: Vec<u8>,
+    },
 }
 
 impl Source {
@@ -57,6 +67,23 @@ impl Source {
     /// not named so, and for a URL of something else; `Unsupported` for an
     /// export without the feature `nfs-client`.
     pub fn parse(text: &[u8]) -> Result<Self> {
+        built_in().source(text)
+    }
+}
+
+/// What people write is a matter of the schemes that there are.
+impl Registry {
+    /// Returns the source that a user wrote: as [`Source::parse`], or `NAME:REST` of a [`Scheme`](crate::Scheme).
+    ///
+    /// # Errors
+    /// As [`Source::parse`].
+    pub fn source(&self, text: &[u8]) -> Result<Source> {
+        if let Some(found) = scheme_of(self, text) {
+            return Ok(Source::Scheme {
+                name: found.name,
+                rest: unescape(found.rest),
+            });
+        }
         refuse_url(text)?;
         if let Some(size) = text.strip_prefix(b"mem:") {
             return memory(size);
@@ -80,8 +107,68 @@ impl Source {
         }
         let path = PathBuf::from(OsString::from_vec(unescape(name)));
         let partition = partition.map(Into::into);
-        Ok(Self::Image { path, partition })
+        Ok(Source::Image { path, partition })
     }
+
+    /// Returns the place that a user wrote; see the table of [`Place`].
+    ///
+    /// # Errors
+    /// As [`source`](Self::source).
+    pub fn place(&self, text: &[u8]) -> Result<Place> {
+        if scheme_of(self, text).is_none() {
+            refuse_url(text)?;
+        }
+        match split(self, text) {
+            None => {
+                let path = OsString::from_vec(unescape(text));
+                Ok(Place::Host(PathBuf::from(path)))
+            }
+            Some((source, path)) => Ok(Place::Volume {
+                source: self.source(source)?,
+                path: path.to_vec(),
+            }),
+        }
+    }
+
+    /// Returns a place of a volume. A name without a path is a volume's root: for commands that
+    /// have nothing to do with places of the host.
+    ///
+    /// # Errors
+    /// As [`source`](Self::source).
+    pub fn place_in_volume(&self, text: &[u8]) -> Result<(Source, Vec<u8>)> {
+        let (source, path) = split(self, text).unwrap_or((text, b"/"));
+        Ok((self.source(source)?, path.to_vec()))
+    }
+
+    /// Returns, of a path of the host that is written `IMAGE:path`, the image and how the
+    /// place in it is written. `None` for anything else.
+    pub fn without_slash(&self, text: &[u8]) -> Option<(PathBuf, Vec<u8>)> {
+        let mut colons = unescaped(text, |rest| rest.starts_with(b":"));
+        if split(self, text).is_some() {
+            return None;
+        }
+        let at = colons.next()?;
+        let (image, path) = (text.get(..at)?, text.get(at + 1..)?);
+        let (name, _) = split_partition(image);
+        let name = PathBuf::from(OsString::from_vec(unescape(name)));
+        Some((name, [image, b":/", path].concat()))
+    }
+}
+
+/// A source that begins with the name of a scheme.
+struct OfScheme<'a> {
+    name: &'static str,
+    rest: &'a [u8],
+}
+
+fn scheme_of<'a>(registry: &Registry, text: &'a [u8]) -> Option<OfScheme<'a>> {
+    registry.schemes().find_map(|scheme| {
+        let rest = text.strip_prefix(scheme.name().as_bytes())?;
+        Some(OfScheme {
+            name: scheme.name(),
+            rest: rest.strip_prefix(b":")?,
+        })
+    })
 }
 
 impl std::fmt::Display for Source {
@@ -100,6 +187,7 @@ impl std::fmt::Display for Source {
             }
             #[cfg(feature = "nfs-client")]
             Self::Nfs(location) => location.fmt(f),
+            Self::Scheme { name, rest } => write!(f, "{name}:{}", volary_core::escape(rest)),
             Self::Memory { size: None } => f.write_str("mem:"),
             Self::Memory { size: Some(n) } => write!(f, "mem:{n}"),
         }
@@ -214,41 +302,20 @@ impl Place {
     /// # Errors
     /// As [`Source::parse`].
     pub fn parse(text: &[u8]) -> Result<Self> {
-        refuse_url(text)?;
-        match split(text) {
-            None => Ok(Self::Host(PathBuf::from(OsString::from_vec(unescape(
-                text,
-            ))))),
-            Some((source, path)) => Ok(Self::Volume {
-                source: Source::parse(source)?,
-                path: path.to_vec(),
-            }),
-        }
+        built_in().place(text)
     }
 
-    /// Returns, of a path of the host that is written `IMAGE:path`, the image and how the
-    /// place in it is written. `None` for anything else.
+    /// [`Registry::without_slash`] by what was built in.
     pub fn without_slash(text: &[u8]) -> Option<(PathBuf, Vec<u8>)> {
-        let mut colons = unescaped(text, |rest| rest.starts_with(b":"));
-        if split(text).is_some() {
-            return None;
-        }
-        let at = colons.next()?;
-        let (image, path) = (text.get(..at)?, text.get(at + 1..)?);
-        let (name, _) = split_partition(image);
-        let name = PathBuf::from(OsString::from_vec(unescape(name)));
-        Some((name, [image, b":/", path].concat()))
+        built_in().without_slash(text)
     }
 
-    /// Parses a place of a volume. A name without a path is a volume's root: for commands that
-    /// have nothing to do with places of the host.
+    /// [`Registry::place_in_volume`] by what was built in.
     ///
     /// # Errors
-    /// As [`Source::parse`].
+    /// As there.
     pub fn parse_in_volume(text: &[u8]) -> Result<(Source, Vec<u8>)> {
-        refuse_url(text)?;
-        let (source, path) = split(text).unwrap_or((text, b"/"));
-        Ok((Source::parse(source)?, path.to_vec()))
+        built_in().place_in_volume(text)
     }
 }
 
@@ -284,14 +351,19 @@ fn refuse_url(text: &[u8]) -> Result<()> {
 }
 
 /// Splits `VOLUME:/path`, if it is one.
-fn split(text: &[u8]) -> Option<(&[u8], &[u8])> {
+fn split<'a>(registry: &Registry, text: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
     if let Some(rest) = text.strip_prefix(b"mem:") {
         return Some(split_memory(text, rest));
     }
     let ends = |rest: &[u8]| rest == b":" || rest.starts_with(b":/");
     let mut colons = unescaped(text, ends);
-    if text.starts_with(b"host:") || text.starts_with(b"nfs:") {
-        let last = colons.filter(|&at| at > b"host:".len()).last();
+    let own = scheme_of(registry, text).map(|found| found.name.len());
+    let first = match text.starts_with(b"host:") || text.starts_with(b"nfs:") {
+        true => Some(b"host:".len()),
+        false => own,
+    };
+    if let Some(first) = first {
+        let last = colons.filter(|&at| at > first).last();
         return Some(last.and_then(|at| cut(text, at)).unwrap_or((text, b"/")));
     }
     cut(text, colons.next()?)

@@ -1,0 +1,130 @@
+//! Schemes: sources of a program's own.
+
+use crate::Opened;
+use std::path::PathBuf;
+use volary_core::{Attach, OptionSpec, Result, Time};
+
+/// The schemes that are built in.
+pub(super) const BUILT_IN: [&str; 3] = ["mem", "host", "nfs"];
+
+type Open = dyn Fn(&[u8], &Attach, Time) -> Result<Opened> + Send + Sync;
+type Of<T> = Box<dyn Fn(&[u8]) -> T + Send + Sync>;
+
+/// A source of a program's own, `NAME:REST`, wherever a volume is asked for.
+pub struct Scheme {
+    name: &'static str,
+    rest: &'static str,
+    help: &'static str,
+    options: &'static [OptionSpec],
+    open: Box<Open>,
+    needs: Of<Needs>,
+    before: Of<Result<()>>,
+}
+
+/// What a scheme or a layer needs of this host once it is open, for a program that gives up everything else (`volary serve`,
+/// `volary mount`). What is not here is refused: files by Landlock, sockets and programs by seccomp.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Needs {
+    /// Files that are read, and directories all of which is read. They must be there already.
+    pub reads: Vec<PathBuf>,
+    /// Files that are changed, and directories in which anything is made, changed and removed.
+    pub changes: Vec<PathBuf>,
+    /// Whether it is a client of servers, by TCP, and looks up their names.
+    pub network: bool,
+}
+
+impl Scheme {
+    /// Returns a scheme that `open` opens: it is given what stands behind the colon, without the backslashes of the user, how to
+    /// attach, and the time.
+    pub fn new<O: Into<Opened>>(
+        name: &'static str,
+        open: impl Fn(&[u8], &Attach, Time) -> Result<O> + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            name,
+            rest: "...",
+            help: "",
+            options: &[],
+            open: Box::new(move |rest, how, now| open(rest, how, now).map(Into::into)),
+            needs: Box::new(|_| Needs::default()),
+            before: Box::new(|_| Ok(())),
+        }
+    }
+
+    /// With words for people: what stands behind the colon, and what it is. `FILE`, "the keys of a file".
+    #[must_use]
+    pub fn help(mut self, rest: &'static str, help: &'static str) -> Self {
+        (self.rest, self.help) = (rest, help);
+        self
+    }
+
+    /// With options of its own, which [`Attach::options`] then may have. Others are refused.
+    #[must_use]
+    pub fn options(mut self, options: &'static [OptionSpec]) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// With what it needs of this host for what stands behind the colon.
+    #[must_use]
+    pub fn needs(mut self, needs: impl Fn(&[u8]) -> Needs + Send + Sync + 'static) -> Self {
+        self.needs = Box::new(needs);
+        self
+    }
+
+    /// With what has to be done before a program gives up what it can: a program is started then or never. Called once for
+    /// each volume that is opened, by programs that give up nothing too.
+    #[must_use]
+    pub fn before(mut self, before: impl Fn(&[u8]) -> Result<()> + Send + Sync + 'static) -> Self {
+        self.before = Box::new(before);
+        self
+    }
+
+    /// Returns its name, without the colon.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Returns what it is, for a list of all.
+    pub fn spec(&self) -> OptionSpec {
+        OptionSpec {
+            name: self.name,
+            value: self.rest,
+            help: self.help,
+        }
+    }
+
+    /// Returns its options.
+    pub fn own_options(&self) -> &'static [OptionSpec] {
+        self.options
+    }
+
+    /// Returns what it needs.
+    pub fn needs_of(&self, rest: &[u8]) -> Needs {
+        (self.needs)(rest)
+    }
+
+    /// Does what has to be done before.
+    ///
+    /// # Errors
+    /// Its own.
+    pub fn prepare(&self, rest: &[u8]) -> Result<()> {
+        (self.before)(rest)
+    }
+
+    /// Opens a volume.
+    ///
+    /// # Errors
+    /// `Invalid` for an option that it does not have; its own.
+    pub(crate) fn open(&self, rest: &[u8], how: &Attach, now: Time) -> Result<Opened> {
+        let how = crate::opened::told(how, self.options)?;
+        how.options.check_known(self.options)?;
+        (self.open)(rest, &how, now)
+    }
+}
+
+impl std::fmt::Debug for Scheme {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Scheme").field(&self.name).finish()
+    }
+}
