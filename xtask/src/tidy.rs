@@ -171,7 +171,7 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
             "volary-smb",
             "volary-smb-client",
         ],
-        &["volary-testkit"],
+        &["volary-testkit", "volary-example-tar"],
     ),
     (
         "volary-bench",
@@ -203,6 +203,21 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
             "volary-iso9660",
             "volary-ntfs",
         ],
+        &[],
+    ),
+    (
+        "volary-example-tar",
+        &["volary-driver"],
+        &["volary-block", "volary-testkit"],
+    ),
+    (
+        "volary-example-kv",
+        &["volary", "volary-driver"],
+        &["volary-testkit"],
+    ),
+    (
+        "volary-with-tar",
+        &["volary-cli", "volary-example-kv", "volary-example-tar"],
         &[],
     ),
     ("xtask", &[], &[]),
@@ -398,7 +413,7 @@ fn finding_codes(dir: &Path) -> BTreeSet<String> {
 }
 
 fn sources() -> Vec<PathBuf> {
-    ["crates", "drivers", "servers", "xtask", "fuzz"]
+    ["crates", "drivers", "servers", "examples", "xtask", "fuzz"]
         .iter()
         .flat_map(|dir| files_below(&root().join(dir), "rs"))
         .collect()

@@ -5,6 +5,7 @@ use crate::clock;
 use crate::exit::{Done, Exit, Fail};
 use crate::log::warn;
 use crate::modelled;
+use crate::registry::registry;
 use crate::stack::{Report, stack};
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -27,8 +28,7 @@ pub(crate) struct AttachArgs {
 /// What a volume is.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub(crate) struct KindArg {
-    /// What the images are, which are not recognised then: fat, ffs, cedar, ext4, iso9660, ntfs, v7
-    #[arg(long = "type", value_name = "KIND", value_parser = kind)]
+    #[arg(long = "type", value_name = "KIND", value_parser = kind, help = kinds_help())]
     kind: Option<String>,
 }
 
@@ -41,9 +41,18 @@ impl KindArg {
     }
 }
 
+/// Returns what `--type` is.
+fn kinds_help() -> String {
+    let names: Vec<&str> = registry().formats().iter().map(|f| f.name()).collect();
+    format!(
+        "What the images are, which are not recognised then: {}",
+        names.join(", ")
+    )
+}
+
 /// Returns the name of a kind on the command line.
 pub(crate) fn kind(text: &str) -> Result<String, String> {
-    let known = volary::format_of(text).map(|_| text.to_owned());
+    let known = registry().format_of(text).map(|_| text.to_owned());
     known.map_err(|e| e.to_string())
 }
 
@@ -90,7 +99,9 @@ impl AttachArgs {
 /// Of a memory bound or a type that is none.
 pub(crate) fn attach_with(mut options: Options, usage: Use) -> Done<Attach> {
     if let Some(kind) = options.get(TYPE_OPTION) {
-        volary::format_of(kind).map_err(|e| Fail::usage(format!("type: {e}")))?;
+        registry()
+            .format_of(kind)
+            .map_err(|e| Fail::usage(format!("type: {e}")))?;
     }
     let memory = options
         .number("memory")
@@ -186,7 +197,9 @@ impl At {
     /// # Errors
     /// Of the command line.
     pub(crate) fn parse(arg: &OsStr) -> Done<Self> {
-        let (source, path) = Place::parse_in_volume(arg.as_bytes()).map_err(|e| usage(arg, &e))?;
+        let (source, path) = registry()
+            .place_in_volume(arg.as_bytes())
+            .map_err(|e| usage(arg, &e))?;
         check_slash(arg)?;
         Ok(Self { source, path })
     }
@@ -241,7 +254,9 @@ impl fmt::Display for At {
 /// # Errors
 /// Of the command line.
 pub(crate) fn place(arg: &OsStr) -> Done<Place> {
-    let place = Place::parse(arg.as_bytes()).map_err(|e| usage(arg, &e))?;
+    let place = registry()
+        .place(arg.as_bytes())
+        .map_err(|e| usage(arg, &e))?;
     check_slash(arg)?;
     Ok(place)
 }
@@ -251,7 +266,7 @@ pub(crate) fn place(arg: &OsStr) -> Done<Place> {
 /// # Errors
 /// Of the command line, with how it is written.
 fn check_slash(arg: &OsStr) -> Done {
-    let Some((image, place)) = Place::without_slash(arg.as_bytes()) else {
+    let Some((image, place)) = registry().without_slash(arg.as_bytes()) else {
         return Ok(());
     };
     if !image.is_file() || std::path::Path::new(arg).symlink_metadata().is_ok() {
@@ -361,7 +376,7 @@ impl Volumes {
             _ => read,
         };
         Ok(match source {
-            Source::Host { .. } | Source::Nfs(_) => read.live(),
+            Source::Host { .. } | Source::Nfs(_) | Source::Scheme { .. } => read.live(),
             Source::Image { .. } | Source::Memory { .. } => read,
         })
     }
@@ -452,6 +467,7 @@ struct Stacked {
 /// In one line why it cannot be opened.
 fn open(source: &Source, attach: &Attach, usage: Use, layers: &[String]) -> Done<Stacked> {
     let fail = |e: Error| Fail::volume(source, &e);
+    crate::registry::prepare(source, &attach.options)?;
     let opened = modelled::open_volume(source, attach).map_err(fail)?;
     if let Some(replica) = &opened.replica {
         tell_of_replica(source, replica, usage)?;
@@ -490,7 +506,7 @@ pub(crate) fn tell_of_replica(source: &Source, replica: &Replica, usage: Use) ->
     let Replica { what, home, at, .. } = replica;
     let why = format!("{source}: the {what} at byte {home} makes no sense");
     let mends = |format: &dyn Format| format.abilities().has(Abilities::MEND);
-    let is_mended = volary::format_of(replica.kind).is_ok_and(mends);
+    let is_mended = registry().format_of(replica.kind).is_ok_and(mends);
     let mends = match is_mended {
         true => format!("; volary fsck -y {source} writes it anew"),
         false => String::new(),

@@ -7,7 +7,7 @@ mod cat;
 pub(crate) mod change;
 pub(crate) mod find;
 mod fsck;
-mod info;
+pub(crate) mod info;
 mod ls;
 mod map;
 mod misc;

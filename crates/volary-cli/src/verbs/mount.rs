@@ -63,7 +63,7 @@ pub(crate) struct Mount {
 }
 
 fn long_help() -> String {
-    use super::info::{attach_help, specs_text};
+    use super::info::{attach_help, layers_text, specs_text};
     format!(
         "\
 Examples:
@@ -77,7 +77,7 @@ Layers (--layer):
 {}",
         specs_text(MountOptions::SPECS),
         attach_help(),
-        specs_text(volary::layers::LAYERS)
+        layers_text()
     )
 }
 
@@ -104,6 +104,7 @@ impl Mount {
         if options.get("sync") == Some("") && options.get("commit").is_none() {
             options.set("commit", "0");
         }
+        crate::registry::prepare(&at.source, &options)?;
         let level = self.sandbox.level(None);
         let run_as = self.sandbox.run_as(None)?;
         let attendant = attendant::for_mount(level, &self.dir, &self.options)?;

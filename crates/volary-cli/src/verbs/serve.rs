@@ -157,7 +157,7 @@ pub(crate) fn is_address(word: &OsStr) -> bool {
 }
 
 fn long_help() -> String {
-    use super::info::{attach_help, specs_text};
+    use super::info::{attach_help, layers_text};
     format!(
         "\
 Examples:
@@ -175,7 +175,7 @@ Layers (--layer):
 {}",
         config::EXAMPLE,
         attach_help(),
-        specs_text(volary::layers::LAYERS)
+        layers_text()
     )
 }
 
@@ -199,6 +199,7 @@ impl Serve {
         // From here on a signal ends it cleanly, however early it comes.
         let signals = signals()?;
         let attendants = mounts::attendants(level, &entries)?;
+        self.prepare(&entries)?;
         let sandbox = sandbox::begin(level, &needs::of(&self.common(), &plan, &entries))?;
         let mut open = Vec::new();
         let served = self
@@ -319,6 +320,17 @@ impl Serve {
                 attendant,
                 ..served
             });
+        }
+        Ok(())
+    }
+
+    /// Does what schemes have to do before anything is given up.
+    fn prepare(&self, entries: &[Entry]) -> Done {
+        for entry in entries {
+            let mut options = Options::new();
+            let given = self.options.iter().chain(&entry.options);
+            given.for_each(|text| options.add(text));
+            crate::registry::prepare(&At::parse(&entry.volume)?.source, &options)?;
         }
         Ok(())
     }

@@ -224,7 +224,8 @@ impl<F> Listing<F> {
         Err(Error::note(Kind::Unsupported, words))
     }
 
-    fn leave_out(&mut self, path: &[u8], why: &str) {
+    /// Leaves out an entry that the driver cannot show, and tells why.
+    pub fn leave_out(&mut self, path: &[u8], why: &str) {
         self.untold.add(Finding {
             code: "left-out",
             severity: Severity::Damage,

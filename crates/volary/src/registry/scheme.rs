@@ -73,7 +73,7 @@ impl Scheme {
     }
 
     /// With what has to be done before a program gives up what it can: a program is started then or never. Called once for
-    /// each volume that is opened, by programs that give up nothing too.
+    /// each volume that is opened, by programs that give up nothing too. It must start no thread: that would keep all rights.
     #[must_use]
     pub fn before(mut self, before: impl Fn(&[u8]) -> Result<()> + Send + Sync + 'static) -> Self {
         self.before = Box::new(before);

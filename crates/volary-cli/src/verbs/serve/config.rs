@@ -9,7 +9,7 @@ use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use volary::smb::User;
-use volary::{Cred, Place, Source, escape};
+use volary::{Cred, Source, escape};
 
 /// Longest file, in bytes.
 const LEN_MAX: u64 = 1 << 20;
@@ -207,8 +207,9 @@ impl Entry {
             return Ok(name.clone());
         }
         let bytes = self.volume.as_bytes();
-        let (source, path) =
-            Place::parse_in_volume(bytes).map_err(|e| crate::volumes::usage(&self.volume, &e))?;
+        let (source, path) = crate::registry::registry()
+            .place_in_volume(bytes)
+            .map_err(|e| crate::volumes::usage(&self.volume, &e))?;
         let inner = path.rsplit(|&b| b == b'/').find(|part| !part.is_empty());
         let name = match (inner, &source) {
             (Some(inner), _) => String::from_utf8_lossy(inner).into_owned(),
@@ -225,6 +226,10 @@ impl Entry {
                     .rsplit(|&b| b == b'/')
                     .find(|p| !p.is_empty());
                 last.map_or("nfs".into(), |name| String::from_utf8_lossy(name).into())
+            }
+            (None, Source::Scheme { name, rest }) => {
+                let last = rest.rsplit(|&b| b == b'/').find(|part| !part.is_empty());
+                last.map_or((*name).into(), |last| String::from_utf8_lossy(last).into())
             }
             (None, Source::Image { path, partition }) => {
                 let stem = path.file_stem().unwrap_or_default().to_string_lossy();
