@@ -181,7 +181,7 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
     (
         "volary-cli",
         &["volary", "volary-bench", "volary-sim"],
-        &["volary-testkit"],
+        &["volary-driver", "volary-testkit"],
     ),
     (
         "volary-fuzz",

@@ -22,6 +22,10 @@
 //! | `modelled` | devices as `sim` has them |
 //! | `clock`, `interrupt` | time and Ctrl-C |
 
+#[cfg(doctest)]
+#[doc = include_str!("../../../DRIVERS.md")]
+struct Drivers;
+
 mod alarm;
 mod clock;
 mod closed;

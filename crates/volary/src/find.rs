@@ -1,9 +1,9 @@
 //! What is on a device, and how it is reached: by its first superblock or boot sector, by a
 //! replica of that, or as what the user says it is.
 
+use crate::Identity;
 use crate::block::{ByReplica, Skipping, partitions};
-use crate::registry::built_in;
-use crate::{Identity, Registry};
+use crate::registry::{Formats, built_in};
 use std::fmt;
 use std::sync::Arc;
 use volary_core::{BlockDevice, Error, Format, Kind, Options, Replica, Result};
@@ -30,7 +30,7 @@ impl fmt::Debug for Found {
     }
 }
 
-/// [`Registry::find`] by what was built in.
+/// [`Registry::find`](crate::Registry::find) by what was built in.
 ///
 /// # Errors
 /// As there.
@@ -38,19 +38,12 @@ pub fn find(device: Arc<dyn BlockDevice>, options: &Options) -> Result<Found> {
     built_in().find(device, options)
 }
 
-impl Registry {
-    /// Finds the volume on a device. Its format is the one that the option `type` says; else the
-    /// one that is recognised; else the one whose replica an option names; else the one of which a
-    /// confirmed replica is found. What holds something else that has a name, or a partition table, is not
-    /// searched for replicas: it may have been made over an old volume. Sectors that cannot be
-    /// read count as damaged.
-    ///
+impl Formats {
     /// # Errors
-    /// `Invalid` for a type that is none; `Unsupported`, naming what is there instead and what to
-    /// do; `Io` where nothing is found and the device could not be read.
-    pub fn find(&self, device: Arc<dyn BlockDevice>, options: &Options) -> Result<Found> {
+    /// As [`Registry::find`](crate::Registry::find).
+    pub(crate) fn find(&self, device: Arc<dyn BlockDevice>, options: &Options) -> Result<Found> {
         if let Some(kind) = options.get(TYPE_OPTION) {
-            return found(self.format_of(kind)?, device, options);
+            return found(self.of(kind)?, device, options);
         }
         let readable = Skipping::new(&*device);
         let identity = self.look(&readable)?;
@@ -58,11 +51,11 @@ impl Registry {
             return found(format, device, options);
         }
         if may_be_damaged(&identity, &readable) {
-            let mut formats = self.formats().iter();
+            let mut formats = self.all().iter();
             if let Some(format) = formats.find(|f| names_replica(**f, options)) {
                 return found(*format, device, options);
             }
-            for format in self.formats() {
+            for format in self.all() {
                 let replica = format.replica(&readable)?;
                 if let Some(replica) = replica.filter(|replica| replica.is_confirmed) {
                     return Ok(by_replica(*format, device, replica));

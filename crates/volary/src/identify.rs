@@ -1,9 +1,8 @@
 //! What a device holds, told by its magic: a volume that can be opened, or
 //! something else that has a name.
 
-use crate::Registry;
 use crate::block::Skipping;
-use crate::registry::built_in;
+use crate::registry::{Formats, built_in};
 use volary_core::{BlockDevice, Format, Probe, Result, is_zero};
 
 /// What a device was found to hold.
@@ -32,7 +31,7 @@ impl Identity {
     }
 }
 
-/// [`Registry::identify`] by what was built in.
+/// [`Registry::identify`](crate::Registry::identify) by what was built in.
 ///
 /// # Errors
 /// As there.
@@ -40,13 +39,10 @@ pub fn identify(dev: &dyn BlockDevice) -> Result<Identity> {
     built_in().identify(dev)
 }
 
-impl Registry {
-    /// Looks what the device holds: the [formats](Self::formats) first, then foreign
-    /// ones, then partition tables. Reads at most the first [`LOOK`] bytes.
-    ///
+impl Formats {
     /// # Errors
-    /// `Io` where nothing is known of what can be read, and something cannot.
-    pub fn identify(&self, dev: &dyn BlockDevice) -> Result<Identity> {
+    /// As [`Registry::identify`](crate::Registry::identify).
+    pub(crate) fn identify(&self, dev: &dyn BlockDevice) -> Result<Identity> {
         let readable = Skipping::new(dev);
         let identity = self.look(&readable)?;
         match (&identity, readable.take_failure()) {
@@ -60,7 +56,7 @@ impl Registry {
     /// # Errors
     /// `Io`.
     pub(crate) fn look(&self, dev: &dyn BlockDevice) -> Result<Identity> {
-        for format in self.formats() {
+        for format in self.all() {
             if let Some(probe) = format.probe(dev)? {
                 return Ok(Identity::Volume(*format, probe));
             }

@@ -1,7 +1,6 @@
 //! The kinds of volume by their names, and by what else they are called.
 
-use crate::Registry;
-use crate::registry::built_in;
+use crate::registry::{Formats, built_in};
 use volary_core::{Abilities, Error, Format, Kind, Result};
 
 /// Returns the kind that a volume of `size` bytes is made as unless the user says
@@ -41,24 +40,23 @@ pub(crate) fn is_alias(name: &str) -> bool {
     ALIASES.iter().any(|(alias, _)| *alias == name)
 }
 
-impl Registry {
-    /// Returns the format of this name, of a kind of this name, or that others call so: `ffs`, `FAT32`, `vfat`.
-    ///
+impl Formats {
     /// # Errors
-    /// `Invalid`, naming the kinds that there are.
-    pub fn format_of(&self, kind: &str) -> Result<&'static dyn Format> {
+    /// As [`Registry::format_of`](crate::Registry::format_of).
+    pub(crate) fn of(&self, kind: &str) -> Result<&'static dyn Format> {
         let own = own_name(kind);
         let is_it = |f: &&&'static dyn Format| f.kinds().contains(&own.as_str()) || f.name() == own;
-        let format = self.formats().iter().find(is_it);
+        let format = self.all().iter().find(is_it);
         format.copied().ok_or_else(|| unknown(kind, &self.opened()))
     }
 
-    /// Returns the format that makes volumes of a kind, and the kind. A format's name stands for one of its
-    /// kinds: of FAT the one for `size` bytes, of FFS `ffs2`, of others the first.
-    ///
     /// # Errors
-    /// `Invalid`, naming the kinds that are made. A format that makes none says so itself.
-    pub fn kind_of(&self, name: &str, size: u64) -> Result<(&'static dyn Format, &'static str)> {
+    /// As [`Registry::kind_of`](crate::Registry::kind_of).
+    pub(crate) fn kind_of(
+        &self,
+        name: &str,
+        size: u64,
+    ) -> Result<(&'static dyn Format, &'static str)> {
         let own = own_name(name);
         let own = match own.as_str() {
             "fat" => default_kind(size),
@@ -71,18 +69,18 @@ impl Registry {
             Some((*f, *kind.or(first)?))
         };
         let makes = |f: &&&dyn Format| f.abilities().has(Abilities::MAKE);
-        let made = || list(self.formats().iter().filter(makes));
-        let found = self.formats().iter().find_map(of);
+        let made = || list(self.all().iter().filter(makes));
+        let found = self.all().iter().find_map(of);
         found.ok_or_else(|| unknown(name, &made()))
     }
 
     /// Returns the kinds that are opened, for people.
     pub(crate) fn opened(&self) -> String {
-        list(self.formats().iter())
+        list(self.all().iter())
     }
 }
 
-/// [`Registry::format_of`] of what was built in.
+/// [`Registry::format_of`](crate::Registry::format_of) of what was built in.
 ///
 /// # Errors
 /// As there.
@@ -90,7 +88,7 @@ pub fn format_of(kind: &str) -> Result<&'static dyn Format> {
     built_in().format_of(kind)
 }
 
-/// [`Registry::kind_of`] of what was built in.
+/// [`Registry::kind_of`](crate::Registry::kind_of) of what was built in.
 ///
 /// # Errors
 /// As there.

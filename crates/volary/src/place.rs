@@ -15,8 +15,7 @@
 //! A backslash takes the meaning from a colon, a `#` or a backslash that
 //! follows it: `odd\:/name.img:/a`, `disk\#1.img`. The first `:/` counts.
 
-use crate::Registry;
-use crate::registry::built_in;
+use crate::registry::{Schemes, built_in};
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
@@ -49,7 +48,7 @@ pub enum Source {
     /// An NFS export.
     #[cfg(feature = "nfs-client")]
     Nfs(Location),
-    /// What a [`Scheme`] opens.
+    /// What a [`Scheme`](crate::Scheme) opens.
     Scheme {
         /// The scheme's name.
         name: &'static str,
@@ -72,12 +71,10 @@ impl Source {
 }
 
 /// What people write is a matter of the schemes that there are.
-impl Registry {
-    /// Returns the source that a user wrote: as [`Source::parse`], or `NAME:REST` of a [`Scheme`](crate::Scheme).
-    ///
+impl Schemes {
     /// # Errors
-    /// As [`Source::parse`].
-    pub fn source(&self, text: &[u8]) -> Result<Source> {
+    /// As [`Registry::source`](crate::Registry::source).
+    pub(crate) fn source(&self, text: &[u8]) -> Result<Source> {
         if let Some(found) = scheme_of(self, text) {
             return Ok(Source::Scheme {
                 name: found.name,
@@ -110,11 +107,9 @@ impl Registry {
         Ok(Source::Image { path, partition })
     }
 
-    /// Returns the place that a user wrote; see the table of [`Place`].
-    ///
     /// # Errors
     /// As [`source`](Self::source).
-    pub fn place(&self, text: &[u8]) -> Result<Place> {
+    pub(crate) fn place(&self, text: &[u8]) -> Result<Place> {
         if scheme_of(self, text).is_none() {
             refuse_url(text)?;
         }
@@ -130,19 +125,14 @@ impl Registry {
         }
     }
 
-    /// Returns a place of a volume. A name without a path is a volume's root: for commands that
-    /// have nothing to do with places of the host.
-    ///
     /// # Errors
     /// As [`source`](Self::source).
-    pub fn place_in_volume(&self, text: &[u8]) -> Result<(Source, Vec<u8>)> {
+    pub(crate) fn place_in_volume(&self, text: &[u8]) -> Result<(Source, Vec<u8>)> {
         let (source, path) = split(self, text).unwrap_or((text, b"/"));
         Ok((self.source(source)?, path.to_vec()))
     }
 
-    /// Returns, of a path of the host that is written `IMAGE:path`, the image and how the
-    /// place in it is written. `None` for anything else.
-    pub fn without_slash(&self, text: &[u8]) -> Option<(PathBuf, Vec<u8>)> {
+    pub(crate) fn without_slash(&self, text: &[u8]) -> Option<(PathBuf, Vec<u8>)> {
         let mut colons = unescaped(text, |rest| rest.starts_with(b":"));
         if split(self, text).is_some() {
             return None;
@@ -161,8 +151,8 @@ struct OfScheme<'a> {
     rest: &'a [u8],
 }
 
-fn scheme_of<'a>(registry: &Registry, text: &'a [u8]) -> Option<OfScheme<'a>> {
-    registry.schemes().find_map(|scheme| {
+fn scheme_of<'a>(schemes: &Schemes, text: &'a [u8]) -> Option<OfScheme<'a>> {
+    schemes.all().find_map(|scheme| {
         let rest = text.strip_prefix(scheme.name().as_bytes())?;
         Some(OfScheme {
             name: scheme.name(),
@@ -305,12 +295,12 @@ impl Place {
         built_in().place(text)
     }
 
-    /// [`Registry::without_slash`] by what was built in.
+    /// [`Registry::without_slash`](crate::Registry::without_slash) by what was built in.
     pub fn without_slash(text: &[u8]) -> Option<(PathBuf, Vec<u8>)> {
         built_in().without_slash(text)
     }
 
-    /// [`Registry::place_in_volume`] by what was built in.
+    /// [`Registry::place_in_volume`](crate::Registry::place_in_volume) by what was built in.
     ///
     /// # Errors
     /// As there.
@@ -351,13 +341,13 @@ fn refuse_url(text: &[u8]) -> Result<()> {
 }
 
 /// Splits `VOLUME:/path`, if it is one.
-fn split<'a>(registry: &Registry, text: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
+fn split<'a>(schemes: &Schemes, text: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
     if let Some(rest) = text.strip_prefix(b"mem:") {
         return Some(split_memory(text, rest));
     }
     let ends = |rest: &[u8]| rest == b":" || rest.starts_with(b":/");
     let mut colons = unescaped(text, ends);
-    let own = scheme_of(registry, text).map(|found| found.name.len());
+    let own = scheme_of(schemes, text).map(|found| found.name.len());
     let first = match text.starts_with(b"host:") || text.starts_with(b"nfs:") {
         true => Some(b"host:".len()),
         false => own,

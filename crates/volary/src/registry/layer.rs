@@ -1,7 +1,6 @@
 //! Layers of a program's own.
-#![cfg(feature = "layers")]
 
-use super::{Needs, Registry, check_name, taken};
+use super::{Needs, check_name, taken};
 use crate::layers::{LAYERS, Outside, Stacked, argument_of, layer_by_name};
 use std::sync::Arc;
 use volary_core::{Error, Fs, Kind, OptionSpec, Result};
@@ -54,74 +53,62 @@ impl std::fmt::Debug for LayerKind {
     }
 }
 
-impl Registry {
-    /// Adds a layer.
-    ///
-    /// # Errors
-    /// `Invalid` for what is no name, and for the name of a layer that is there.
-    pub fn add_layer(&mut self, layer: LayerKind) -> Result<()> {
+/// The layers that a program has beside those that were built in.
+#[derive(Clone, Default)]
+pub(super) struct Layers(Vec<Arc<LayerKind>>);
+
+impl Layers {
+    pub(super) fn add(&mut self, layer: LayerKind) -> Result<()> {
         let name = layer.spec.name;
         check_name("the layer", name)?;
-        if self.layers().any(|other| other.name == name) {
+        if self.all().any(|other| other.name == name) {
             return Err(taken("the layer", name));
         }
-        self.layers.push(Arc::new(layer));
+        self.0.push(Arc::new(layer));
         Ok(())
     }
 
-    /// Adds a layer without an argument, or with one that may be left out; for one that says more of itself: [`with`](Self::with).
-    ///
-    /// # Panics
-    /// Where [`add_layer`](Self::add_layer) refuses.
-    #[must_use]
-    pub fn with_layer(
-        self,
-        name: &'static str,
-        make: impl Fn(Fs, &str, &Arc<dyn Outside>) -> Result<Fs> + Send + Sync + 'static,
-    ) -> Self {
-        self.with(LayerKind::new(name, make).help("[ARGUMENT]", ""))
-    }
-
     /// Returns the layers: those that were built in, and those that were added.
-    pub fn layers(&self) -> impl Iterator<Item = &OptionSpec> {
-        LAYERS
-            .iter()
-            .chain(self.layers.iter().map(|layer| &layer.spec))
+    pub(super) fn all(&self) -> impl Iterator<Item = &OptionSpec> {
+        LAYERS.iter().chain(self.0.iter().map(|layer| &layer.spec))
     }
 
-    /// Puts the layer that `spec` names, as `NAME` or `NAME=ARG`, over `below`.
-    ///
     /// # Errors
-    /// As [`layer_by_name`]; of the layer's own making.
-    pub fn layer(&self, below: Fs, spec: &str, outside: &Arc<dyn Outside>) -> Result<Stacked> {
-        let (name, given) = split(spec);
-        let own = self.layers.iter().find(|layer| layer.spec.name == name);
-        let Some(own) = own else {
-            if LAYERS.iter().any(|layer| layer.name == name) {
+    /// As [`Registry::layer`](super::Registry::layer).
+    pub(super) fn put(&self, below: Fs, spec: &str, outside: &Arc<dyn Outside>) -> Result<Stacked> {
+        let Some(own) = self.own(spec) else {
+            if self.all().any(|layer| layer.name == name_of(spec)) {
                 return layer_by_name(below, spec, outside);
             }
-            let names: Vec<_> = self.layers().map(|layer| layer.name).collect();
-            let name = volary_core::escape(name.as_bytes());
+            let names: Vec<_> = self.all().map(|layer| layer.name).collect();
+            let name = volary_core::escape(name_of(spec).as_bytes());
             let words = format!("unknown layer '{name}'; known are: {}", names.join(", "));
             return Err(Error::note(Kind::Invalid, words));
         };
-        let argument = argument_of(&own.spec, given)?;
+        let argument = argument_of(&own.spec, given(spec))?;
         let fs = (own.make)(below, argument, outside)?;
         Ok(Stacked { fs, report: None })
     }
 
-    /// Returns what a layer that was added needs of this host; nothing of those that were built in.
-    pub fn layer_needs(&self, spec: &str) -> Needs {
-        let (name, given) = split(spec);
-        let own = self.layers.iter().find(|layer| layer.spec.name == name);
-        own.map(|own| (own.needs)(given.unwrap_or_default()))
+    pub(super) fn needs(&self, spec: &str) -> Needs {
+        let own = self.own(spec);
+        own.map(|own| (own.needs)(given(spec).unwrap_or_default()))
             .unwrap_or_default()
+    }
+
+    /// Returns the layer of the program's own that `spec` names.
+    fn own(&self, spec: &str) -> Option<&LayerKind> {
+        let found = self.0.iter().find(|layer| layer.spec.name == name_of(spec));
+        found.map(|layer| &**layer)
     }
 }
 
-fn split(spec: &str) -> (&str, Option<&str>) {
-    match spec.split_once('=') {
-        Some((name, argument)) => (name, Some(argument)),
-        None => (spec, None),
-    }
+/// Returns the name in `NAME=ARG`.
+fn name_of(spec: &str) -> &str {
+    spec.split_once('=').map_or(spec, |(name, _)| name)
+}
+
+/// Returns the argument in `NAME=ARG`.
+fn given(spec: &str) -> Option<&str> {
+    spec.split_once('=').map(|(_, argument)| argument)
 }

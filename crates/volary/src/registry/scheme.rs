@@ -1,11 +1,13 @@
 //! Schemes: sources of a program's own.
 
+use super::{bad_name, check_name, taken};
 use crate::Opened;
 use std::path::PathBuf;
+use std::sync::Arc;
 use volary_core::{Attach, OptionSpec, Result, Time};
 
 /// The schemes that are built in.
-pub(super) const BUILT_IN: [&str; 3] = ["mem", "host", "nfs"];
+const BUILT_IN: [&str; 3] = ["mem", "host", "nfs"];
 
 type Open = dyn Fn(&[u8], &Attach, Time) -> Result<Opened> + Send + Sync;
 type Of<T> = Box<dyn Fn(&[u8]) -> T + Send + Sync>;
@@ -19,6 +21,32 @@ pub struct Scheme {
     open: Box<Open>,
     needs: Of<Needs>,
     before: Of<Result<()>>,
+}
+
+/// The schemes that a program has beside those that are built in.
+#[derive(Clone, Default)]
+pub(crate) struct Schemes(Vec<Arc<Scheme>>);
+
+impl Schemes {
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Scheme> {
+        self.0.iter().map(|scheme| &**scheme)
+    }
+
+    /// # Errors
+    /// As [`Registry::add_scheme`](super::Registry::add_scheme).
+    pub(super) fn add(&mut self, scheme: Scheme) -> Result<()> {
+        let name = scheme.name();
+        check_name("the scheme", name)?;
+        if name.len() < 2 || name.contains(['.', '_']) {
+            return Err(bad_name("the scheme", name));
+        }
+        let is_taken = self.all().any(|other| other.name() == name);
+        if is_taken || BUILT_IN.contains(&name) {
+            return Err(taken("the scheme", name));
+        }
+        self.0.push(Arc::new(scheme));
+        Ok(())
+    }
 }
 
 /// What a scheme or a layer needs of this host once it is open, for a program that gives up everything else (`volary serve`,
