@@ -14,7 +14,7 @@
 //! | `verbs` | the commands |
 //! | `copy` | `cp`: trees in both directions |
 //! | `registry` | the formats, schemes and layers that there are |
-//! | `volumes`, `row` | opening volumes, finding places, reading directories |
+//! | `volumes`, `row`, `kind` | opening volumes, finding places, reading directories |
 //! | `stack` | layers over volumes |
 //! | `sandbox` | what `serve` and `mount` give up |
 //! | `out`, `log`, `closed`, `exit`, `progress` | what is printed, how it ends |
@@ -33,6 +33,7 @@ mod copy;
 mod exit;
 mod heap;
 mod interrupt;
+mod kind;
 mod log;
 mod modelled;
 mod out;

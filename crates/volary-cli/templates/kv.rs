@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use volary::{Attach, Error, Fs, Kind, Needs, Result, Scheme, Time};
-use volary_driver::readonly::{self, Item, Lazy};
+use volary_driver::readonly::{self, Entries, Item, Lazy};
 
 /// Returns the scheme: `Registry::default().with(scheme())`.
 pub fn scheme() -> Scheme {
@@ -42,7 +42,7 @@ impl Lazy for Store {
     /// The value, as it was when the file was opened.
     type File = String;
 
-    fn list(&self, dir: &[u8]) -> Result<Vec<(Vec<u8>, Item<String>)>> {
+    fn list(&self, dir: &[u8]) -> Result<Entries<String>> {
         let dir = match dir {
             b"" => String::new(),
             dir => format!("{}/", String::from_utf8_lossy(dir)),

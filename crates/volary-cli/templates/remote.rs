@@ -7,7 +7,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 use volary::{Attach, Error, Fs, Kind, Needs, Result, Scheme, Time};
-use volary_driver::readonly::{self, Item, Lazy};
+use volary_driver::readonly::{self, Entries, Item, Lazy};
 
 /// Returns the scheme: `Registry::default().with(scheme())`.
 pub fn scheme() -> Scheme {
@@ -55,7 +55,7 @@ impl Lazy for Client {
     /// The path.
     type File = String;
 
-    fn list(&self, dir: &[u8]) -> Result<Vec<(Vec<u8>, Item<String>)>> {
+    fn list(&self, dir: &[u8]) -> Result<Entries<String>> {
         let dir = Self::path(dir)?;
         let answer = self.ask(&format!("LIST {dir}\n"), LISTING_MAX)?;
         let slash = if dir.is_empty() { "" } else { "/" };

@@ -108,7 +108,7 @@ pub trait Format: Send + Sync {
     /// for the kind; nothing is written then.
     fn make(&self, dev: Arc<dyn BlockDevice>, kind: &str, how: &Make) -> Result<Vec<Fact>> {
         let _ = (dev, kind, how);
-        Err(refusal(self, Abilities::MAKE))
+        Err(refusal(self.name(), self.others(), Abilities::MAKE))
     }
 
     /// Checks the volume and mends it as far as `how` allows. `report` is told
@@ -127,7 +127,7 @@ pub trait Format: Send + Sync {
         progress: &dyn Progress,
     ) -> Result<CheckReport> {
         let _ = (dev, how, report, progress);
-        Err(refusal(self, Abilities::CHECK))
+        Err(refusal(self.name(), self.others(), Abilities::CHECK))
     }
 
     /// Returns the superblock and the layout, in words. Default: what [`probe`](Self::probe) tells, and the size.
@@ -176,7 +176,7 @@ pub trait Format: Send + Sync {
     /// As [`attach`](Self::attach).
     fn map(&self, dev: Arc<dyn BlockDevice>, cells: usize) -> Result<VolumeMap> {
         let _ = (dev, cells);
-        Err(refusal(self, Abilities::MAP))
+        Err(refusal(self.name(), self.others(), Abilities::MAP))
     }
 
     /// Changes a volume in place, and says what was done. It may be stopped at
@@ -191,7 +191,7 @@ pub trait Format: Send + Sync {
         progress: &dyn Progress,
     ) -> Result<Vec<Fact>> {
         let _ = (dev, how, progress);
-        Err(refusal(self, Abilities::TUNE))
+        Err(refusal(self.name(), self.others(), Abilities::TUNE))
     }
 
     /// Marks sectors (numbers counted from the start of the device, in the
@@ -203,7 +203,7 @@ pub trait Format: Send + Sync {
     /// takes no changes until `check` has seen it.
     fn mark_bad(&self, dev: Arc<dyn BlockDevice>, sectors: &[u64]) -> Result<Vec<Fact>> {
         let _ = (dev, sectors);
-        Err(refusal(self, Abilities::MARK_BAD))
+        Err(refusal(self.name(), self.others(), Abilities::MARK_BAD))
     }
 }
 

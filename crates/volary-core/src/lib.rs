@@ -34,9 +34,10 @@ mod name;
 mod options;
 mod quota;
 mod time;
+mod unkept;
 mod untold;
 
-pub use abilities::{Abilities, Others, unkept};
+pub use abilities::{Abilities, Others};
 pub use acl::{ACL_ACCESS, ACL_DEFAULT, Acl, AclEntry, acl_of, default_acl_of, permits};
 pub use attr::{Access, Attr, FileKind, SetAttr, SetTime};
 pub use caps::Caps;
@@ -63,4 +64,5 @@ pub use name::{BadName, Name};
 pub use options::{OptionSpec, Options};
 pub use quota::{Quota, QuotaGrace, QuotaLimits, QuotaOf, QuotaReport, QuotaShare, SetQuota};
 pub use time::Time;
+pub use unkept::unkept;
 pub use untold::Untold;

@@ -3,7 +3,7 @@
 
 use crate::Identity;
 use crate::block::{ByReplica, Skipping, partitions};
-use crate::registry::{Formats, built_in};
+use crate::registry::Formats;
 use std::fmt;
 use std::sync::Arc;
 use volary_core::{BlockDevice, Error, Format, Kind, Options, Replica, Result};
@@ -28,14 +28,6 @@ impl fmt::Debug for Found {
         let out = out.field("format", &self.format.name());
         out.field("replica", &self.replica).finish_non_exhaustive()
     }
-}
-
-/// [`Registry::find`](crate::Registry::find) by what was built in.
-///
-/// # Errors
-/// As there.
-pub fn find(device: Arc<dyn BlockDevice>, options: &Options) -> Result<Found> {
-    built_in().find(device, options)
 }
 
 impl Formats {

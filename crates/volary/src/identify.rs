@@ -2,7 +2,7 @@
 //! something else that has a name.
 
 use crate::block::Skipping;
-use crate::registry::{Formats, built_in};
+use crate::registry::Formats;
 use volary_core::{BlockDevice, Format, Probe, Result, is_zero};
 
 /// What a device was found to hold.
@@ -29,14 +29,6 @@ impl Identity {
             Self::Unknown => "nothing that is known".into(),
         }
     }
-}
-
-/// [`Registry::identify`](crate::Registry::identify) by what was built in.
-///
-/// # Errors
-/// As there.
-pub fn identify(dev: &dyn BlockDevice) -> Result<Identity> {
-    built_in().identify(dev)
 }
 
 impl Formats {

@@ -1,7 +1,6 @@
 //! The kinds of volume by their names, and by what else they are called.
 
-use crate::registry::{Formats, built_in};
-use volary_core::{Abilities, Error, Format, Kind, Result};
+use volary_core::{Error, Format, Kind};
 
 /// Returns the kind that a volume of `size` bytes is made as unless the user says
 /// otherwise: what other systems take for disks of that size.
@@ -29,7 +28,7 @@ const ALIASES: &[(&str, &str)] = &[
 ];
 
 /// Returns the name here of what the user calls so.
-fn own_name(name: &str) -> String {
+pub(crate) fn own_name(name: &str) -> String {
     let name = name.to_ascii_lowercase();
     let alias = ALIASES.iter().find(|(alias, _)| *alias == name);
     alias.map_or(name, |(_, own)| (*own).to_owned())
@@ -40,63 +39,7 @@ pub(crate) fn is_alias(name: &str) -> bool {
     ALIASES.iter().any(|(alias, _)| *alias == name)
 }
 
-impl Formats {
-    /// # Errors
-    /// As [`Registry::format_of`](crate::Registry::format_of).
-    pub(crate) fn of(&self, kind: &str) -> Result<&'static dyn Format> {
-        let own = own_name(kind);
-        let is_it = |f: &&&'static dyn Format| f.kinds().contains(&own.as_str()) || f.name() == own;
-        let format = self.all().iter().find(is_it);
-        format.copied().ok_or_else(|| unknown(kind, &self.opened()))
-    }
-
-    /// # Errors
-    /// As [`Registry::kind_of`](crate::Registry::kind_of).
-    pub(crate) fn kind_of(
-        &self,
-        name: &str,
-        size: u64,
-    ) -> Result<(&'static dyn Format, &'static str)> {
-        let own = own_name(name);
-        let own = match own.as_str() {
-            "fat" => default_kind(size),
-            "ffs" => "ffs2",
-            own => own,
-        };
-        let of = |f: &&'static dyn Format| {
-            let kind = f.kinds().iter().find(|kind| **kind == own);
-            let first = f.kinds().first().filter(|_| f.name() == own);
-            Some((*f, *kind.or(first)?))
-        };
-        let makes = |f: &&&dyn Format| f.abilities().has(Abilities::MAKE);
-        let made = || list(self.all().iter().filter(makes));
-        let found = self.all().iter().find_map(of);
-        found.ok_or_else(|| unknown(name, &made()))
-    }
-
-    /// Returns the kinds that are opened, for people.
-    pub(crate) fn opened(&self) -> String {
-        list(self.all().iter())
-    }
-}
-
-/// [`Registry::format_of`](crate::Registry::format_of) of what was built in.
-///
-/// # Errors
-/// As there.
-pub fn format_of(kind: &str) -> Result<&'static dyn Format> {
-    built_in().format_of(kind)
-}
-
-/// [`Registry::kind_of`](crate::Registry::kind_of) of what was built in.
-///
-/// # Errors
-/// As there.
-pub fn kind_of(name: &str, size: u64) -> Result<(&'static dyn Format, &'static str)> {
-    built_in().kind_of(name, size)
-}
-
-fn unknown(kind: &str, kinds: &str) -> Error {
+pub(crate) fn unknown(kind: &str, kinds: &str) -> Error {
     let kind = volary_core::escape(kind.as_bytes());
     Error::note(
         Kind::Invalid,
@@ -104,14 +47,15 @@ fn unknown(kind: &str, kinds: &str) -> Error {
     )
 }
 
-fn list<'a>(formats: impl Iterator<Item = &'a &'static dyn Format>) -> String {
+/// Returns the kinds of formats, for people.
+pub(crate) fn list<'a>(formats: impl Iterator<Item = &'a &'static dyn Format>) -> String {
     let kinds: Vec<&str> = formats.flat_map(|f| f.kinds()).copied().collect();
     kinds.join(", ")
 }
 
 #[cfg(all(test, feature = "full"))]
 mod tests {
-    use super::*;
+    use crate::{format_of, kind_of};
 
     #[test]
     fn what_others_call_kinds_is_known_in_any_case() {

@@ -61,6 +61,7 @@
     )
 )]
 
+mod built_in;
 #[cfg(feature = "fat")]
 pub mod demo;
 mod find;
@@ -73,12 +74,13 @@ mod registry;
 #[cfg(feature = "torture")]
 pub mod torture;
 
-pub use find::{Found, TYPE_OPTION, find};
-pub use identify::{Identity, LOOK, identify};
-pub use kinds::{default_kind, format_of, kind_of};
+pub use built_in::{attach, find, format_of, formats, identify, kind_of, open_on, open_volume};
+pub use find::{Found, TYPE_OPTION};
+pub use identify::{Identity, LOOK};
+pub use kinds::default_kind;
+pub use open::open_source;
 #[cfg(feature = "host")]
 pub use open::{HOST_OPTIONS, Raw};
-pub use open::{attach, open_on, open_source, open_volume};
 pub use opened::Opened;
 pub use place::{Place, Source};
 #[cfg(feature = "layers")]
@@ -109,11 +111,6 @@ pub use volary_session::{
 };
 #[cfg(feature = "smb")]
 pub use volary_smb as smb;
-
-/// Returns the formats that were built in.
-pub fn formats() -> &'static [&'static dyn Format] {
-    registry::built_in().formats()
-}
 
 /// Returns the error for opening something that needs a feature which this library was built
 /// without.

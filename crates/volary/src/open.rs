@@ -10,7 +10,6 @@ use crate::block::{OpenOptions, open_image, partition};
 #[cfg(feature = "fat")]
 use crate::demo::demo as small_volume;
 use crate::opened::{Opened, told};
-use crate::registry::built_in;
 use crate::{Registry, Source};
 #[cfg(feature = "host")]
 pub use host::{HOST_OPTIONS, Raw};
@@ -178,30 +177,6 @@ impl Registry {
             device: None,
         })
     }
-}
-
-/// [`Registry::attach`] by what was built in.
-///
-/// # Errors
-/// As there.
-pub fn attach(dev: Arc<dyn BlockDevice>, how: &Attach) -> Result<Opened> {
-    built_in().attach(dev, how)
-}
-
-/// [`Registry::open_volume`] by what was built in.
-///
-/// # Errors
-/// As there.
-pub fn open_volume(source: &Source, how: &Attach, now: Time) -> Result<Opened> {
-    built_in().open_volume(source, how, now)
-}
-
-/// [`Registry::open_on`] by what was built in.
-///
-/// # Errors
-/// As there.
-pub fn open_on(dev: Arc<dyn BlockDevice>, how: &Attach, now: Time) -> Result<Opened> {
-    built_in().open_on(dev, how, now)
 }
 
 /// Returns an empty volume with every ability that the driver has, owned by who attaches it.

@@ -15,7 +15,7 @@
 //! A backslash takes the meaning from a colon, a `#` or a backslash that
 //! follows it: `odd\:/name.img:/a`, `disk\#1.img`. The first `:/` counts.
 
-use crate::registry::{Schemes, built_in};
+use crate::registry::Schemes;
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
@@ -66,7 +66,7 @@ impl Source {
     /// not named so, and for a URL of something else; `Unsupported` for an
     /// export without the feature `nfs-client`.
     pub fn parse(text: &[u8]) -> Result<Self> {
-        built_in().source(text)
+        Schemes::default().source(text)
     }
 }
 
@@ -292,12 +292,12 @@ impl Place {
     /// # Errors
     /// As [`Source::parse`].
     pub fn parse(text: &[u8]) -> Result<Self> {
-        built_in().place(text)
+        Schemes::default().place(text)
     }
 
     /// [`Registry::without_slash`](crate::Registry::without_slash) by what was built in.
     pub fn without_slash(text: &[u8]) -> Option<(PathBuf, Vec<u8>)> {
-        built_in().without_slash(text)
+        Schemes::default().without_slash(text)
     }
 
     /// [`Registry::place_in_volume`](crate::Registry::place_in_volume) by what was built in.
@@ -305,7 +305,7 @@ impl Place {
     /// # Errors
     /// As there.
     pub fn parse_in_volume(text: &[u8]) -> Result<(Source, Vec<u8>)> {
-        built_in().place_in_volume(text)
+        Schemes::default().place_in_volume(text)
     }
 }
 

@@ -3,6 +3,7 @@
 mod formats;
 #[cfg(feature = "layers")]
 mod layer;
+mod names;
 mod scheme;
 
 pub(crate) use formats::Formats;
@@ -17,8 +18,8 @@ use crate::{Found, Identity, Opened, Place, Source};
 #[cfg(feature = "layers")]
 use layer::Layers;
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
-use volary_core::{Attach, BlockDevice, Error, Format, Kind, Options, Result, Time};
+use std::sync::Arc;
+use volary_core::{Attach, BlockDevice, Format, Options, Result, Time};
 #[cfg(feature = "layers")]
 use volary_core::{Fs, OptionSpec};
 
@@ -55,12 +56,6 @@ impl std::fmt::Debug for Registry {
         let out = out.field("formats", &formats).field("schemes", &schemes);
         out.finish_non_exhaustive()
     }
-}
-
-/// Returns the registry of what was built in.
-pub(crate) fn built_in() -> &'static Registry {
-    static BUILT_IN: OnceLock<Registry> = OnceLock::new();
-    BUILT_IN.get_or_init(Registry::default)
 }
 
 impl Registry {
@@ -291,32 +286,6 @@ fn accepted(added: Result<()>) {
     if let Err(e) = added {
         panic!("{e}");
     }
-}
-
-/// # Errors
-/// `Invalid`.
-fn check_name(what: &str, name: &str) -> Result<()> {
-    let is_plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
-    let is_part = |b: u8| is_plain(b) || b"-+_.".contains(&b);
-    match name.as_bytes() {
-        [first, rest @ ..] if is_plain(*first) && rest.iter().all(|b| is_part(*b)) => Ok(()),
-        _ => Err(bad_name(what, name)),
-    }
-}
-
-fn bad_name(what: &str, name: &str) -> Error {
-    let name = volary_core::escape_short(name.as_bytes());
-    Error::note(
-        Kind::Invalid,
-        format!(
-            "{what} '{name}' cannot be added: that is no name; take lower-case letters and digits"
-        ),
-    )
-}
-
-fn taken(what: &str, name: &str) -> Error {
-    let words = format!("{what} '{name}' cannot be added: that name is taken");
-    Error::note(Kind::Invalid, words)
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use volary::{Attach, Error, Fs, Kind, Needs, Result, Scheme, Time};
-use volary_driver::readonly::{self, Item, Lazy};
+use volary_driver::readonly::{self, Entries, Item, Lazy};
 
 /// Returns the scheme.
 pub fn scheme() -> Scheme {
@@ -50,7 +50,7 @@ impl Lazy for Keys {
     /// The value as it was when the file was opened.
     type File = Box<[u8]>;
 
-    fn list(&self, dir: &[u8]) -> Result<Vec<(Vec<u8>, Item<Self::File>)>> {
+    fn list(&self, dir: &[u8]) -> Result<Entries<Self::File>> {
         let text = self.lines()?;
         let mut all = Vec::new();
         for (key, value) in text.lines().filter_map(|line| line.split_once('=')) {

@@ -1,9 +1,9 @@
 //! All entries of a tree, kept.
 
-use super::Tree;
 use super::item::{Content, Item, Owner};
 use super::listing::{Gathered, Node};
 use super::nodes::{Handle, Listed, Nodes};
+use super::tree::Tree;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use volary_core::{Attr, Caps, Ctx, FileKind, Finding, Kind, NodeId, Result, StatFs, Untold};

@@ -17,8 +17,11 @@ pub struct Item<F> {
     pub(super) modified: Time,
     accessed: Option<Time>,
     born: Option<Time>,
-    pub(super) xattrs: Vec<(Box<[u8]>, Box<[u8]>)>,
+    pub(super) xattrs: Vec<Xattr>,
 }
+
+/// An extended attribute: its name and its value.
+type Xattr = (Box<[u8]>, Box<[u8]>);
 
 /// A user and a group.
 #[derive(Clone, Copy, Debug)]

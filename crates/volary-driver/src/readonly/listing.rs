@@ -9,6 +9,11 @@ use volary_core::{
 /// Longest name that is shown, in bytes: what the hosts' systems take.
 pub(super) const NAME_MAX: usize = 255;
 
+/// Returns whether a name can be shown.
+pub(super) fn is_name(name: &[u8]) -> bool {
+    name.len() <= NAME_MAX && Name::new(name).is_ok()
+}
+
 /// Takes the entries of a [`Tree`](super::Tree), in any order, by their paths. Directories on the way need not be
 /// told. Of two entries of one path the later counts, as in tar; a directory stays.
 ///

@@ -309,7 +309,7 @@ struct Keys(Mutex<BTreeMap<String, Vec<u8>>>);
 impl Lazy for Arc<Keys> {
     type File = String;
 
-    fn list(&self, dir: &[u8]) -> Result<Vec<(Vec<u8>, Item<String>)>> {
+    fn list(&self, dir: &[u8]) -> Result<Entries<String>> {
         let dir = String::from_utf8_lossy(dir);
         let prefix = if dir.is_empty() {
             String::new()

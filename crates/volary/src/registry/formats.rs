@@ -1,7 +1,8 @@
 //! The formats that a program has.
 
-use super::{check_name, taken};
-use volary_core::{Format, Result};
+use super::names::{check_name, taken};
+use crate::kinds::{default_kind, is_alias, list, own_name, unknown};
+use volary_core::{Abilities, Format, Result};
 
 /// Formats, in the order in which they are asked for their volumes.
 #[derive(Clone)]
@@ -54,7 +55,7 @@ impl Formats {
         for new in [name].into_iter().chain(kinds) {
             let mut own = self.0.iter();
             let is_taken = own.any(|f| f.name() == new || f.kinds().contains(&new));
-            if is_taken || crate::kinds::is_alias(new) {
+            if is_taken || is_alias(new) {
                 return Err(taken("the format", new));
             }
         }
@@ -62,5 +63,45 @@ impl Formats {
         let at = self.0.iter().position(guesses);
         self.0.insert(at.unwrap_or(self.0.len()), format);
         Ok(())
+    }
+}
+
+impl Formats {
+    /// # Errors
+    /// As [`Registry::format_of`](crate::Registry::format_of).
+    pub(crate) fn of(&self, kind: &str) -> Result<&'static dyn Format> {
+        let own = own_name(kind);
+        let is_it = |f: &&&'static dyn Format| f.kinds().contains(&own.as_str()) || f.name() == own;
+        let format = self.0.iter().find(is_it);
+        format.copied().ok_or_else(|| unknown(kind, &self.opened()))
+    }
+
+    /// # Errors
+    /// As [`Registry::kind_of`](crate::Registry::kind_of).
+    pub(crate) fn kind_of(
+        &self,
+        name: &str,
+        size: u64,
+    ) -> Result<(&'static dyn Format, &'static str)> {
+        let own = own_name(name);
+        let own = match own.as_str() {
+            "fat" => default_kind(size),
+            "ffs" => "ffs2",
+            own => own,
+        };
+        let of = |f: &&'static dyn Format| {
+            let kind = f.kinds().iter().find(|kind| **kind == own);
+            let first = f.kinds().first().filter(|_| f.name() == own);
+            Some((*f, *kind.or(first)?))
+        };
+        let makes = |f: &&&dyn Format| f.abilities().has(Abilities::MAKE);
+        let made = || list(self.0.iter().filter(makes));
+        let found = self.0.iter().find_map(of);
+        found.ok_or_else(|| unknown(name, &made()))
+    }
+
+    /// Returns the kinds that are opened, for people.
+    pub(crate) fn opened(&self) -> String {
+        list(self.0.iter())
     }
 }

@@ -1,6 +1,7 @@
 //! Layers of a program's own.
 
-use super::{Needs, check_name, taken};
+use super::names::{check_name, taken};
+use super::scheme::Needs;
 use crate::layers::{LAYERS, Outside, Stacked, argument_of, layer_by_name};
 use std::sync::Arc;
 use volary_core::{Error, Fs, Kind, OptionSpec, Result};

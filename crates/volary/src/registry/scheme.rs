@@ -1,7 +1,7 @@
 //! Schemes: sources of a program's own.
 
-use super::{bad_name, check_name, taken};
-use crate::Opened;
+use super::names::{bad_name, check_name, taken};
+use crate::opened::{Opened, told};
 use std::path::PathBuf;
 use std::sync::Arc;
 use volary_core::{Attach, OptionSpec, Result, Time};
@@ -145,7 +145,7 @@ impl Scheme {
     /// # Errors
     /// `Invalid` for an option that it does not have; its own.
     pub(crate) fn open(&self, rest: &[u8], how: &Attach, now: Time) -> Result<Opened> {
-        let how = crate::opened::told(how, self.options)?;
+        let how = told(how, self.options)?;
         how.options.check_known(self.options)?;
         (self.open)(rest, &how, now)
     }

@@ -1,6 +1,7 @@
 use super::*;
 use crate::{Place, Source};
 use volary_core::{BlockDevice, Caps, Fs, OptionSpec, Options, Probe};
+use volary_core::{Error, Kind};
 use volary_mem::{Mem, MemOptions};
 
 /// A format whose volumes begin with its name.

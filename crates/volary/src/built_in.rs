@@ -1,0 +1,72 @@
+//! Short forms, for programs that add nothing: what was built in.
+
+use crate::{Found, Identity, Opened, Registry, Source};
+use std::sync::{Arc, OnceLock};
+use volary_core::{Attach, BlockDevice, Format, Options, Result, Time};
+
+/// Returns the registry of what was built in.
+fn built_in() -> &'static Registry {
+    static BUILT_IN: OnceLock<Registry> = OnceLock::new();
+    BUILT_IN.get_or_init(Registry::default)
+}
+
+/// Returns the formats that were built in.
+pub fn formats() -> &'static [&'static dyn Format] {
+    built_in().formats()
+}
+
+/// [`Registry::format_of`] of what was built in.
+///
+/// # Errors
+/// As there.
+pub fn format_of(kind: &str) -> Result<&'static dyn Format> {
+    built_in().format_of(kind)
+}
+
+/// [`Registry::kind_of`] of what was built in.
+///
+/// # Errors
+/// As there.
+pub fn kind_of(name: &str, size: u64) -> Result<(&'static dyn Format, &'static str)> {
+    built_in().kind_of(name, size)
+}
+
+/// [`Registry::identify`] by what was built in.
+///
+/// # Errors
+/// As there.
+pub fn identify(dev: &dyn BlockDevice) -> Result<Identity> {
+    built_in().identify(dev)
+}
+
+/// [`Registry::find`] by what was built in.
+///
+/// # Errors
+/// As there.
+pub fn find(device: Arc<dyn BlockDevice>, options: &Options) -> Result<Found> {
+    built_in().find(device, options)
+}
+
+/// [`Registry::attach`] by what was built in.
+///
+/// # Errors
+/// As there.
+pub fn attach(dev: Arc<dyn BlockDevice>, how: &Attach) -> Result<Opened> {
+    built_in().attach(dev, how)
+}
+
+/// [`Registry::open_volume`] by what was built in.
+///
+/// # Errors
+/// As there.
+pub fn open_volume(source: &Source, how: &Attach, now: Time) -> Result<Opened> {
+    built_in().open_volume(source, how, now)
+}
+
+/// [`Registry::open_on`] by what was built in.
+///
+/// # Errors
+/// As there.
+pub fn open_on(dev: Arc<dyn BlockDevice>, how: &Attach, now: Time) -> Result<Opened> {
+    built_in().open_on(dev, how, now)
+}
