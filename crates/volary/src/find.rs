@@ -3,7 +3,7 @@
 
 use crate::Identity;
 use crate::block::{ByReplica, Skipping, partitions};
-use crate::registry::Formats;
+use crate::formats::Formats;
 use std::fmt;
 use std::sync::Arc;
 use volary_core::{BlockDevice, Error, Format, Kind, Options, Replica, Result};

@@ -2,7 +2,7 @@
 //! something else that has a name.
 
 use crate::block::Skipping;
-use crate::registry::Formats;
+use crate::formats::Formats;
 use volary_core::{BlockDevice, Format, Probe, Result, is_zero};
 
 /// What a device was found to hold.

@@ -52,38 +52,3 @@ pub(crate) fn list<'a>(formats: impl Iterator<Item = &'a &'static dyn Format>) -
     let kinds: Vec<&str> = formats.flat_map(|f| f.kinds()).copied().collect();
     kinds.join(", ")
 }
-
-#[cfg(all(test, feature = "full"))]
-mod tests {
-    use crate::{format_of, kind_of};
-
-    #[test]
-    fn what_others_call_kinds_is_known_in_any_case() {
-        for (name, format, kind) in [
-            ("vfat", "fat", "fat16"),
-            ("MSDOS", "fat", "fat16"),
-            ("fat", "fat", "fat16"),
-            ("FAT32", "fat", "fat32"),
-            ("ufs", "ffs", "ffs2"),
-            ("ffs", "ffs", "ffs2"),
-            ("UFS1", "ffs", "ffs1"),
-            ("cedar", "cedar", "cedar"),
-            ("V7", "v7", "v7"),
-            ("s5", "v7", "sysv"),
-        ] {
-            let (found, made) = kind_of(name, 64 << 20).unwrap();
-            assert_eq!((found.name(), made), (format, kind), "{name}");
-            assert_eq!(format_of(name).unwrap().name(), format, "{name}");
-        }
-        assert_eq!(format_of("iso").unwrap().name(), "iso9660");
-    }
-
-    #[test]
-    fn only_what_can_be_made_is_offered_to_be_made() {
-        let told = kind_of("hfs", 1 << 20).err().unwrap().to_string();
-        let (_, offered) = told.split_once("there are: ").unwrap();
-        assert_eq!(offered, "fat12, fat16, fat32, cedar, ffs1, ffs2, v7, sysv");
-        let told = format_of("hfs").err().unwrap().to_string();
-        assert!(told.contains("iso9660"), "{told}");
-    }
-}

@@ -65,12 +65,17 @@ mod built_in;
 #[cfg(feature = "fat")]
 pub mod demo;
 mod find;
+mod formats;
 mod identify;
 mod kinds;
+#[cfg(feature = "layers")]
+mod layer;
+mod names;
 mod open;
 mod opened;
 mod place;
 mod registry;
+mod scheme;
 #[cfg(feature = "torture")]
 pub mod torture;
 
@@ -78,14 +83,15 @@ pub use built_in::{attach, find, format_of, formats, identify, kind_of, open_on,
 pub use find::{Found, TYPE_OPTION};
 pub use identify::{Identity, LOOK};
 pub use kinds::default_kind;
+#[cfg(feature = "layers")]
+pub use layer::LayerKind;
 pub use open::open_source;
 #[cfg(feature = "host")]
 pub use open::{HOST_OPTIONS, Raw};
 pub use opened::Opened;
 pub use place::{Place, Source};
-#[cfg(feature = "layers")]
-pub use registry::LayerKind;
-pub use registry::{Needs, Registered, Registry, Scheme};
+pub use registry::{Registered, Registry};
+pub use scheme::{Needs, Scheme};
 
 pub use volary_block as block;
 #[cfg(feature = "bulk")]

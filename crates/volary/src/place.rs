@@ -15,7 +15,7 @@
 //! A backslash takes the meaning from a colon, a `#` or a backslash that
 //! follows it: `odd\:/name.img:/a`, `disk\#1.img`. The first `:/` counts.
 
-use crate::registry::Schemes;
+use crate::scheme::Schemes;
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;

@@ -1,22 +1,12 @@
 //! [`Registry`]: the formats, schemes and layers that a program has.
 
-mod formats;
+use crate::formats::Formats;
 #[cfg(feature = "layers")]
-mod layer;
-mod names;
-mod scheme;
-
-pub(crate) use formats::Formats;
-#[cfg(feature = "layers")]
-pub use layer::LayerKind;
-pub(crate) use scheme::Schemes;
-pub use scheme::{Needs, Scheme};
-
+use crate::layer::{LayerKind, Layers};
 #[cfg(feature = "layers")]
 use crate::layers::{Outside, Stacked};
+use crate::scheme::{Needs, Scheme, Schemes};
 use crate::{Found, Identity, Opened, Place, Source};
-#[cfg(feature = "layers")]
-use layer::Layers;
 use std::path::PathBuf;
 use std::sync::Arc;
 use volary_core::{Attach, BlockDevice, Format, Options, Result, Time};

@@ -106,7 +106,8 @@ fn a_tree_keeps_the_contract_of_a_volume_for_reading() {
         })
     };
     assert!(suite().run().passed > 10);
-    let layers: [(&str, fn(Fs) -> Fs); 4] = [
+    type Over = fn(Fs) -> Fs;
+    let layers: [(&str, Over); 4] = [
         ("readonly", |fs| Arc::new(ReadOnly::new(fs))),
         ("count", |fs| Arc::new(Count::new(fs))),
         ("munge", |fs| Arc::new(Munge::new(fs, Side::Above))),

@@ -1,7 +1,7 @@
 //! The formats that a program has.
 
-use super::names::{check_name, taken};
 use crate::kinds::{default_kind, is_alias, list, own_name, unknown};
+use crate::names::{check_name, taken};
 use volary_core::{Abilities, Format, Result};
 
 /// Formats, in the order in which they are asked for their volumes.
@@ -41,8 +41,8 @@ impl Formats {
     }
 
     /// # Errors
-    /// As [`Registry::add_format`](super::Registry::add_format).
-    pub(super) fn add(&mut self, format: &'static dyn Format) -> Result<()> {
+    /// As [`Registry::add_format`](crate::Registry::add_format).
+    pub(crate) fn add(&mut self, format: &'static dyn Format) -> Result<()> {
         let name = format.name();
         check_name("the format", name)?;
         for (at, kind) in format.kinds().iter().enumerate() {

@@ -4,7 +4,7 @@ use volary_core::{Error, Kind, Result};
 
 /// # Errors
 /// `Invalid`.
-pub(super) fn check_name(what: &str, name: &str) -> Result<()> {
+pub(crate) fn check_name(what: &str, name: &str) -> Result<()> {
     let is_plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
     let is_part = |b: u8| is_plain(b) || b"-+_.".contains(&b);
     match name.as_bytes() {
@@ -13,7 +13,7 @@ pub(super) fn check_name(what: &str, name: &str) -> Result<()> {
     }
 }
 
-pub(super) fn bad_name(what: &str, name: &str) -> Error {
+pub(crate) fn bad_name(what: &str, name: &str) -> Error {
     let name = volary_core::escape_short(name.as_bytes());
     Error::note(
         Kind::Invalid,
@@ -23,7 +23,7 @@ pub(super) fn bad_name(what: &str, name: &str) -> Error {
     )
 }
 
-pub(super) fn taken(what: &str, name: &str) -> Error {
+pub(crate) fn taken(what: &str, name: &str) -> Error {
     let words = format!("{what} '{name}' cannot be added: that name is taken");
     Error::note(Kind::Invalid, words)
 }

@@ -1,6 +1,6 @@
 //! Schemes: sources of a program's own.
 
-use super::names::{bad_name, check_name, taken};
+use crate::names::{bad_name, check_name, taken};
 use crate::opened::{Opened, told};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -33,8 +33,8 @@ impl Schemes {
     }
 
     /// # Errors
-    /// As [`Registry::add_scheme`](super::Registry::add_scheme).
-    pub(super) fn add(&mut self, scheme: Scheme) -> Result<()> {
+    /// As [`Registry::add_scheme`](crate::Registry::add_scheme).
+    pub(crate) fn add(&mut self, scheme: Scheme) -> Result<()> {
         let name = scheme.name();
         check_name("the scheme", name)?;
         if name.len() < 2 || name.contains(['.', '_']) {

@@ -1,8 +1,8 @@
 //! Layers of a program's own.
 
-use super::names::{check_name, taken};
-use super::scheme::Needs;
 use crate::layers::{LAYERS, Outside, Stacked, argument_of, layer_by_name};
+use crate::names::{check_name, taken};
+use crate::scheme::Needs;
 use std::sync::Arc;
 use volary_core::{Error, Fs, Kind, OptionSpec, Result};
 
@@ -56,10 +56,10 @@ impl std::fmt::Debug for LayerKind {
 
 /// The layers that a program has beside those that were built in.
 #[derive(Clone, Default)]
-pub(super) struct Layers(Vec<Arc<LayerKind>>);
+pub(crate) struct Layers(Vec<Arc<LayerKind>>);
 
 impl Layers {
-    pub(super) fn add(&mut self, layer: LayerKind) -> Result<()> {
+    pub(crate) fn add(&mut self, layer: LayerKind) -> Result<()> {
         let name = layer.spec.name;
         check_name("the layer", name)?;
         if self.all().any(|other| other.name == name) {
@@ -70,13 +70,13 @@ impl Layers {
     }
 
     /// Returns the layers: those that were built in, and those that were added.
-    pub(super) fn all(&self) -> impl Iterator<Item = &OptionSpec> {
+    pub(crate) fn all(&self) -> impl Iterator<Item = &OptionSpec> {
         LAYERS.iter().chain(self.0.iter().map(|layer| &layer.spec))
     }
 
     /// # Errors
-    /// As [`Registry::layer`](super::Registry::layer).
-    pub(super) fn put(&self, below: Fs, spec: &str, outside: &Arc<dyn Outside>) -> Result<Stacked> {
+    /// As [`Registry::layer`](crate::Registry::layer).
+    pub(crate) fn put(&self, below: Fs, spec: &str, outside: &Arc<dyn Outside>) -> Result<Stacked> {
         let Some(own) = self.own(spec) else {
             if self.all().any(|layer| layer.name == name_of(spec)) {
                 return layer_by_name(below, spec, outside);
@@ -91,7 +91,7 @@ impl Layers {
         Ok(Stacked { fs, report: None })
     }
 
-    pub(super) fn needs(&self, spec: &str) -> Needs {
+    pub(crate) fn needs(&self, spec: &str) -> Needs {
         let own = self.own(spec);
         own.map(|own| (own.needs)(given(spec).unwrap_or_default()))
             .unwrap_or_default()
