@@ -128,6 +128,9 @@ impl Schemes {
     /// # Errors
     /// As [`source`](Self::source).
     pub(crate) fn place_in_volume(&self, text: &[u8]) -> Result<(Source, Vec<u8>)> {
+        if scheme_of(self, text).is_none() {
+            refuse_url(text)?;
+        }
         let (source, path) = split(self, text).unwrap_or((text, b"/"));
         Ok((self.source(source)?, path.to_vec()))
     }
