@@ -8,7 +8,7 @@
 //! | [`Opens`], [`SharedOpens`] | the open table: ids, `Stale`, detach |
 //!
 //! A driver is one value that is a [`Format`](volary_core::Format): a name, the kinds of its volumes, how they are
-//! recognised, how one is attached. The traits are in [`volary_core`], which is re-exported as [`core`](crate::core).
+//! recognised, how one is attached. The traits are in [`volary_core`], which is re-exported as [`core`].
 //!
 //! An archive of one file, whose name and text fill the device:
 //!
