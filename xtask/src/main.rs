@@ -4,6 +4,7 @@ mod check;
 mod deps;
 mod features;
 mod harness;
+mod ports;
 mod release;
 mod run;
 mod rustc;

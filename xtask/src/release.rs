@@ -110,7 +110,7 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
     replace_dir(&stage)?;
     replace_dir(&release.out)?;
     let papers = papers(&stage)?;
-    bill_of_materials(&release)?;
+    bill_of_materials(&release, &stage)?;
     for target in asked.targets {
         let built = binary::build(target, &release)?;
         archive::write(target, &release, &built, &papers, &stage)?;
@@ -152,40 +152,25 @@ fn papers(stage: &Path) -> Result<Papers> {
     Ok(papers)
 }
 
-/// Writes which crates the command is built from, in CycloneDX.
-fn bill_of_materials(release: &Release) -> Result<()> {
+/// Writes which crates the command is built from, in CycloneDX. The program that lists them writes beside
+/// every member of a workspace, with the paths of this machine: it is given a clone.
+fn bill_of_materials(release: &Release, stage: &Path) -> Result<()> {
+    let tree = stage.join("tree");
+    let tree_name = tree.display();
+    Step::new(&format!("git clone --quiet . {tree_name}")).run()?;
     let cyclonedx = tools::cargo_root().join("bin/cargo-cyclonedx");
     let line = format!(
-        "{} cyclonedx --quiet --format json --describe crate --target-in-filename --override-filename bom \
-         --manifest-path crates/volary-cli/Cargo.toml",
+        "{} cyclonedx --quiet --format json --override-filename bom --manifest-path crates/volary-cli/Cargo.toml",
         cyclonedx.display()
     );
     Step::new(&line)
         .env("SOURCE_DATE_EPOCH", &release.time.to_string())
+        .within(&tree)
         .run()?;
-    let made = root().join("crates/volary-cli/bom.json");
-    let kept = release
-        .out
-        .join(format!("volary-{}.cdx.json", release.version));
-    let moved = std::fs::rename(&made, &kept);
-    moved.with_context(|| format!("{} is missing", made.display()))?;
-    remove_other_bills()
-}
-
-/// Removes the bills of other members, which the program writes beside each.
-fn remove_other_bills() -> Result<()> {
-    for room in ["crates", "drivers", "servers", "examples"] {
-        let Ok(all) = std::fs::read_dir(root().join(room)) else {
-            continue;
-        };
-        for member in all {
-            let bill = member?.path().join("bom.json");
-            if bill.is_file() {
-                std::fs::remove_file(bill)?;
-            }
-        }
-    }
-    Ok(())
+    let text = std::fs::read_to_string(tree.join("crates/volary-cli/bom.json"))?;
+    let text = text.replace(&tree_name.to_string(), "/volary");
+    let name = format!("volary-{}.cdx.json", release.version);
+    Ok(std::fs::write(release.out.join(name), text)?)
 }
 
 /// Writes `SHA256SUMS`, as sha256sum checks it.
