@@ -5,6 +5,7 @@
 //! | `binary` | the static binaries, without paths of the machine that built them |
 //! | `archive` | a `.tar.gz` for each, the same bytes each time |
 //! | `deb` | a Debian package for each |
+//! | `wheel` | what pip installs
 //! | `recipes` | the recipes of others, with the sums of what was built |
 //!
 //! Everything has the time of the last commit, so that two builds of it are alike.
@@ -13,6 +14,7 @@ mod archive;
 mod binary;
 mod deb;
 mod recipes;
+mod wheel;
 
 use crate::run::{Step, root};
 use crate::tools;
@@ -98,7 +100,11 @@ impl Release {
 /// Builds a release: binaries, archives, packages, recipes, a bill of materials, sums.
 pub(crate) fn run(words: &[&str]) -> Result<()> {
     let asked = Asked::parse(words)?;
-    let triples: Vec<&str> = asked.targets.iter().map(|t| t.triple).collect();
+    let triples: Vec<String> = asked
+        .targets
+        .iter()
+        .flat_map(|target| [target.triple.to_owned(), wheel::other_triple(*target)])
+        .collect();
     tools::install_release(&triples)?;
     let release = Release {
         version: version()?,
@@ -115,6 +121,7 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
         let built = binary::build(target, &release)?;
         archive::write(target, &release, &built, &papers, &stage)?;
         deb::write(target, &release, &built, &papers, &stage)?;
+        wheel::write(target, &release)?;
     }
     recipes::write(&release)?;
     sums(&release.out)?;

@@ -87,7 +87,7 @@ pub(crate) fn install_deps() -> Result<()> {
 }
 
 /// Installs what releases are built with: compilers for each target, and what lists the crates.
-pub(crate) fn install_release(targets: &[&str]) -> Result<()> {
+pub(crate) fn install_release(targets: &[String]) -> Result<()> {
     if !["cargo-zigbuild", "python-zig", "maturin"]
         .map(python_bin)
         .iter()
