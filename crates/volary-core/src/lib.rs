@@ -43,7 +43,7 @@ pub use attr::{Access, Attr, FileKind, SetAttr, SetTime};
 pub use caps::Caps;
 pub use case::{fold, fold_char, fold_into, same_name};
 pub use ctx::{Cancel, Cred, Ctx};
-pub use device::{BlockDevice, Geometry, Read, is_zero, zero_by_writing};
+pub use device::{BlockDevice, Geometry, HostFile, Read, host_file, is_zero, zero_by_writing};
 pub use dirbuf::{DirBuf, DirEntry};
 pub use error::{Corrupt, Error, IoDetail, Kind, Result};
 pub use escape::{Escaped, escape, escape_short};
