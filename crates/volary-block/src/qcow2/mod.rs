@@ -188,7 +188,7 @@ fn check_header(file: &File, outside: bool, writable: bool) -> Result<()> {
     let read = |e: std::io::Error| io_error("read", 0, HEADER_LEN, &e);
     let len = file.metadata().map_err(read)?.len();
     let mut bytes = vec![0; HEADER_LEN];
-    read_exact_at(&file, &mut bytes, 0).map_err(read)?;
+    read_exact_at(file, &mut bytes, 0).map_err(read)?;
     let backing = header::check(&bytes, len)?;
     if writable {
         refcounts::check(file, &header::tables(&bytes)?)?;
@@ -200,7 +200,7 @@ fn check_header(file: &File, outside: bool, writable: bool) -> Result<()> {
         return Ok(());
     }
     let mut name = vec![0; backing.len];
-    read_exact_at(&file, &mut name, backing.offset).map_err(read)?;
+    read_exact_at(file, &mut name, backing.offset).map_err(read)?;
     let words = format!(
         "a qcow2 image that stands on another file, '{}'; make it whole with: qemu-img convert",
         escape(&name)
