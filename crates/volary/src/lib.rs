@@ -4,7 +4,20 @@
 //! format, attaches it, and gives sessions on it. The crates behind it are
 //! re-exported, so that it is the only dependency that a program needs.
 //!
-//! A small volume in memory, and a file out of it:
+//! [`Vol`] is the library as most use it: a volume by paths.
+//!
+//! ```
+//! use volary::Vol;
+//!
+//! # fn main() -> volary::VolResult<()> {
+//! let vol = Vol::open("mem:")?;
+//! assert!(vol.read("/docs/words.txt")?.starts_with(b"node"));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Below it are devices, file systems and sessions, for programs that serve many users, or take
+//! a volume apart:
 //!
 //! ```
 //! use volary::{Attach, Cred, Follow, Mode, Source, Time, Volume, VolumeOptions};
@@ -31,6 +44,7 @@
 //!
 //! | module | what |
 //! |---|---|
+//! | [`Vol`], [`VolFile`], [`VolOptions`] | a volume by paths |
 //! | [`Place`], [`Source`] | how people name volumes and places in them |
 //! | [`ExtentPlace`] | where bytes of a file are |
 //! | [`open_volume`] | from a name to a file system |
@@ -68,8 +82,10 @@ mod kinds;
 mod open;
 mod opened;
 mod place;
+mod root_owner;
 #[cfg(feature = "torture")]
 pub mod torture;
+mod vol;
 
 pub use find::{Found, TYPE_OPTION, find};
 pub use identify::{Identity, LOOK, identify};
@@ -79,6 +95,15 @@ pub use open::{HOST_OPTIONS, Raw};
 pub use open::{attach, open_on, open_source, open_volume};
 pub use opened::Opened;
 pub use place::{Place, Source};
+pub use root_owner::RootOwner;
+#[cfg(feature = "layers")]
+pub use vol::passphrase_in;
+#[cfg(feature = "bulk")]
+pub use vol::{BulkFiles, BulkRead};
+pub use vol::{
+    Checked, FileHow, ImageFormat, Vol, VolEntry, VolError, VolFile, VolOptions, VolResult, Walk,
+    Walked, Xattrs,
+};
 
 pub use volary_block as block;
 #[cfg(feature = "bulk")]
@@ -129,7 +154,12 @@ pub fn formats() -> &'static [&'static dyn Format] {
 
 /// Returns the error for opening something that needs a feature which this library was built
 /// without.
-#[cfg(not(all(feature = "fat", feature = "host", feature = "nfs-client")))]
+#[cfg(not(all(
+    feature = "fat",
+    feature = "host",
+    feature = "layers",
+    feature = "nfs-client"
+)))]
 fn absent(what: &str, feature: &str) -> Error {
     Error::note(
         Kind::Unsupported,
