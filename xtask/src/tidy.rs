@@ -32,6 +32,11 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
             "volary-sim",
         ],
     ),
+    (
+        "volary-copy",
+        &["volary-core", "volary-session"],
+        &["volary-block", "volary-mem"],
+    ),
     ("volary-ondisk", &["volary-core", "volary-block"], &[]),
     (
         "volary-session",
@@ -148,6 +153,7 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
             "volary-core",
             "volary-block",
             "volary-bulk",
+            "volary-copy",
             "volary-session",
             "volary-sim",
             "volary-layers",
@@ -168,6 +174,7 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
         ],
         &["volary-testkit"],
     ),
+    ("libvolary", &["volary"], &[]),
     (
         "volary-bench",
         &["volary", "volary-cedar", "volary-core", "volary-sim"],

@@ -19,6 +19,7 @@
 //! | [`session`](Session) | one caller |
 //! | `leasing`, `deletion`, `grace` | what takes leases away; entries that go with their last open; claims go first, after a restart |
 //! | `names`, `removal`, `replacing`, `nodes`, `xattrs` (`set_xattr`), `acls`, `io`, `walk`, `locking` | what a session can do |
+//! | `listing` | a directory, listed whole |
 //! | `users` | who may log in as whom |
 //! | `clients`, `party`, `pool` | for servers: which addresses are let in; whom a connection counts for; how many of one thing each may have |
 //! | `accepting` | for servers: what to do when no client could be accepted, and who gives way |
@@ -48,6 +49,7 @@ mod io;
 mod leases;
 mod leasing;
 mod linger;
+mod listing;
 mod locking;
 mod locks;
 mod names;
@@ -76,6 +78,7 @@ pub use grace::Grace;
 pub use how::{Beside, OpenHow};
 pub use leases::{Lease, LeaseBits, LeaseBreak, LeaseKey, LeaseSink};
 pub use linger::Linger;
+pub use listing::{Listing, Row};
 pub use locking::{LockKind, Wait};
 pub use locks::{HeldLock, LockOwner, Range};
 pub use nodes::Listed;

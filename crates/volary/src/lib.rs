@@ -55,13 +55,14 @@
 //! | [`torture`] | what a power cut leaves of volumes, and whether that is what they promised |
 //! | [`block`], [`layers`], [`fuse`], [`nfs`], [`smb`] | devices, layers, the FUSE, NFS and SMB servers |
 //! | [`bulk`] | all files of a tree, in the order in which they lie |
+//! | [`copy`] | trees from the host into volumes, out of them, and between them |
 //! | [`host`], [`mem`], [`nfs_client`] | the drivers without a format on disk |
 //!
 //! # Features
 //!
 //! All are on unless `default-features = false`; a program that reads FAT images asks for `fat` alone. Each format is one
 //! (`cedar`, `ext4`, `fat`, `ffs`, `iso9660`, `ntfs`, `v7`), each driver without a format (`host`, `nfs-client`), each server
-//! (`fuse`, `nfs`, `smb`), and `bulk`, `layers`, `qcow2` and `torture`. What was not built in is not found by [`find`], and opening it fails
+//! (`fuse`, `nfs`, `smb`), and `bulk`, `copy`, `layers`, `qcow2` and `torture`. What was not built in is not found by [`find`], and opening it fails
 //! with `Unsupported`, which names the feature.
 #![forbid(unsafe_code)]
 #![cfg_attr(
@@ -104,10 +105,14 @@ pub use vol::{
     Checked, FileHow, ImageFormat, Vol, VolEntry, VolError, VolFile, VolOptions, VolResult, Walk,
     Walked, Xattrs,
 };
+#[cfg(any(feature = "fuse", feature = "nfs", feature = "smb"))]
+pub use vol::{Serve, Served};
 
 pub use volary_block as block;
 #[cfg(feature = "bulk")]
 pub use volary_bulk as bulk;
+#[cfg(feature = "copy")]
+pub use volary_copy as copy;
 pub use volary_core::Place as ExtentPlace;
 pub use volary_core::*;
 #[cfg(feature = "fuse")]
@@ -123,9 +128,9 @@ pub use volary_nfs as nfs;
 pub use volary_nfs_client as nfs_client;
 pub use volary_session::{
     ClientId, Commit, Event, EventQueue, EventSink, Follow, HeldLock, Lease, LeaseBits, LeaseBreak,
-    LeaseKey, LeaseSink, Limits, LockKind, LockOwner, News, OpenHow, PATH_MAX, Range, Rights,
-    SYMLINKS_MAX, Session, SetXattr, Share, Subscription, User, Users, Volume, VolumeOptions, Wait,
-    network_of,
+    LeaseKey, LeaseSink, Limits, Listing, LockKind, LockOwner, News, OpenHow, PATH_MAX, Range,
+    Rights, Row, SYMLINKS_MAX, Session, SetXattr, Share, Subscription, User, Users, Volume,
+    VolumeOptions, Wait, network_of,
 };
 #[cfg(feature = "smb")]
 pub use volary_smb as smb;

@@ -1,7 +1,8 @@
 //! Checks of volumes that nobody has open.
 
 use super::error::{VolError, VolResult};
-use super::options::{VolOptions, parsed};
+use super::opening::parsed;
+use super::options::VolOptions;
 use std::ffi::OsStr;
 use volary_core::{Answer, Check, CheckMode, CheckReport, Finding, Quiet, Result};
 

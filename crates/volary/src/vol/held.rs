@@ -1,14 +1,13 @@
 //! [`Held`]: the attached volume that the clones of a [`Vol`](crate::Vol) share.
 
-use super::error::VolError;
-#[cfg(feature = "layers")]
-use super::error::VolResult;
+use super::error::{VolError, VolResult};
 use super::options::VolOptions;
 use crate::Source;
 use std::fmt;
 use std::sync::Arc;
 use volary_core::{
-    BlockDevice, Cred, Entry, Error, FileKind, Fs, Kind, Mode, NodeId, Result, SetAttr, escape,
+    Attr, BlockDevice, Cred, Entry, Error, FileKind, Fs, Kind, Mode, NodeId, Result, SetAttr,
+    escape,
 };
 use volary_session::{Follow, Session, Volume, VolumeOptions};
 
@@ -63,6 +62,21 @@ impl Held {
         let slash = if path.starts_with(b"/") { "" } else { "/" };
         let place = format!("{}:{slash}{}", self.source, escape(path));
         VolError::new(doing, place, e)
+    }
+
+    /// Runs `work` on what a path leads to; an error gets the place.
+    pub(super) fn at<T>(
+        &self,
+        doing: &'static str,
+        path: &[u8],
+        work: impl Fn() -> Result<T>,
+    ) -> VolResult<T> {
+        whatever_goes_meanwhile(work).map_err(|e| self.failed_at(doing, path, e))
+    }
+
+    /// Returns what is known of what a path leads to.
+    pub(super) fn look(&self, path: &[u8], follow: Follow) -> VolResult<Attr> {
+        self.at("find", path, || Ok(self.walk(path, follow)?.attr))
     }
 
     /// Returns what a path leads to. The empty path is the root.

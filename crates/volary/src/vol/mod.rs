@@ -3,24 +3,32 @@
 //! | module | what |
 //! |---|---|
 //! | `error`, `clock` | what went wrong and where; the system's clock |
-//! | `options`, `outside`, `make`, `check` | how a volume is opened; what layers need of this host; a new one; one that is checked |
-//! | `held` | the attached volume that clones of a [`Vol`] share, and what its paths lead to |
+//! | `options`, `outside`, `image` | how a volume is opened; what layers need of this host; what an image is to be |
+//! | `held`, `handle` | the attached volume that clones of a [`Vol`] share, and what its paths lead to; `Vol` |
+//! | `opening`, `make`, `check` | a volume is opened; a new one; one that is checked |
 //! | `list`, `file`, `replace`, `tree`, `xattrs` | listings and walks; open files; writing a file whole; removing trees; attributes |
-//! | `bulk` | whole trees in the order in which they lie |
+//! | `copying`, `bulk`, `serving` | trees in and out; whole trees in the order in which they lie; servers on a volume |
 
 #[cfg(feature = "bulk")]
 mod bulk;
 mod check;
 mod clock;
+#[cfg(feature = "copy")]
+mod copying;
 mod error;
 mod file;
+mod handle;
 mod held;
+mod image;
 mod list;
 mod make;
+mod opening;
 mod options;
 #[cfg(feature = "layers")]
 mod outside;
 mod replace;
+#[cfg(any(feature = "fuse", feature = "nfs", feature = "smb"))]
+mod serving;
 mod tree;
 mod xattrs;
 
@@ -29,58 +37,20 @@ pub use bulk::{BulkFiles, BulkRead};
 pub use check::Checked;
 pub use error::{VolError, VolResult};
 pub use file::{FileHow, VolFile};
+pub use handle::Vol;
+pub use image::ImageFormat;
 pub use list::{VolEntry, Walk, Walked};
-pub use make::ImageFormat;
 pub use options::VolOptions;
 #[cfg(feature = "layers")]
 pub use outside::passphrase_in;
+#[cfg(any(feature = "fuse", feature = "nfs", feature = "smb"))]
+pub use serving::{Serve, Served};
 pub use xattrs::Xattrs;
 
-use held::Held;
 use std::ffi::OsStr;
 use std::sync::Arc;
-use volary_core::{Attr, FileKind, Kind, RenameFlags, Result, SetAttr, SetTime, StatFs, Time};
+use volary_core::{Attr, FileKind, Kind, RenameFlags, SetAttr, SetTime, StatFs, Time};
 use volary_session::{Follow, Volume};
-
-/// A volume that is open, by paths: what [`std::fs`] is for the host.
-///
-/// ```
-/// use volary::Vol;
-///
-/// # fn main() -> volary::VolResult<()> {
-/// # let dir = tempfile::tempdir().unwrap();
-/// # let image = dir.path().join("disk.img");
-/// let vol = Vol::make(&image, "fat32", 64 << 20)?;
-/// vol.mkdir_all("/docs/2026")?;
-/// vol.write("/docs/2026/notes.txt", b"kept")?;
-/// vol.close()?;
-///
-/// let vol = Vol::open(&image)?;
-/// assert_eq!(vol.read("/docs/2026/notes.txt")?, b"kept");
-/// for found in vol.walk("/") {
-///     println!("{}", String::from_utf8_lossy(&found?.path));
-/// }
-/// # Ok(())
-/// # }
-/// ```
-///
-/// **Paths** are bytes, as volumes hold them: `&str`, `String` and `&[u8]` all do. They begin at the root, with a
-/// slash or without. Symlinks on the way are followed within the volume: no path leads out of it.
-///
-/// **Rights**: who can open the image may do all; modes and owners in it keep nothing from this handle. Those whom
-/// a server on [`volume`](Self::volume) lets in have only the rights that it gives them.
-///
-/// **Threads**: a clone is another handle on the same volume, and all methods take `&self`: use it from as many
-/// threads as you like. Each operation happens as a whole or not at all, unless it says otherwise.
-///
-/// **The end**: [`close`](Self::close) makes everything durable and marks the volume as cleanly left. Dropping the
-/// last handle does so too, but cannot tell what went wrong: programs that write should close. While a volume is open
-/// for changes, what was written becomes durable within seconds ([`VolOptions::commit`]); [`sync`](Self::sync) makes
-/// it so at once.
-#[derive(Clone, Debug)]
-pub struct Vol {
-    held: Arc<Held>,
-}
 
 /// Opening and ending.
 impl Vol {
@@ -176,14 +146,6 @@ impl Vol {
     }
 }
 
-impl From<Held> for Vol {
-    fn from(held: Held) -> Self {
-        Self {
-            held: Arc::new(held),
-        }
-    }
-}
-
 /// Files.
 impl Vol {
     /// Returns all that a file holds.
@@ -192,7 +154,7 @@ impl Vol {
     /// `NotFound`, `IsDir`; `TooBig` if memory does not suffice; `Corrupt`; `Io`.
     pub fn read(&self, path: impl AsRef<[u8]>) -> VolResult<Vec<u8>> {
         let path = path.as_ref();
-        self.at("read", path, || self.held.read_whole(path))
+        self.held.at("read", path, || self.held.read_whole(path))
     }
 
     /// Reads at byte `offset`, and returns how many bytes were read: fewer than asked for only at the end of the
@@ -213,7 +175,7 @@ impl Vol {
     /// `NotFound` for its directory; `IsDir`, `ReadOnly`, `NoSpace`, `Io`.
     pub fn write(&self, path: impl AsRef<[u8]>, bytes: impl AsRef<[u8]>) -> VolResult<()> {
         let path = path.as_ref();
-        self.at("write", path, || {
+        self.held.at("write", path, || {
             replace::write(&self.held, path, bytes.as_ref())
         })
     }
@@ -244,7 +206,7 @@ impl Vol {
     /// # Errors
     /// `NotFound`.
     pub fn metadata(&self, path: impl AsRef<[u8]>) -> VolResult<Attr> {
-        self.look(path.as_ref(), Follow::Yes)
+        self.held.look(path.as_ref(), Follow::Yes)
     }
 
     /// The same, of a symlink itself.
@@ -252,11 +214,7 @@ impl Vol {
     /// # Errors
     /// `NotFound`.
     pub fn symlink_metadata(&self, path: impl AsRef<[u8]>) -> VolResult<Attr> {
-        self.look(path.as_ref(), Follow::No)
-    }
-
-    fn look(&self, path: &[u8], follow: Follow) -> VolResult<Attr> {
-        self.at("find", path, || Ok(self.held.walk(path, follow)?.attr))
+        self.held.look(path.as_ref(), Follow::No)
     }
 
     /// Returns whether there is something of this name. A symlink that leads nowhere is not there.
@@ -278,7 +236,7 @@ impl Vol {
     /// `NotFound`, `NotDir`; `TooBig` for more than some two million entries; `Corrupt`; `Io`.
     pub fn list(&self, path: impl AsRef<[u8]>) -> VolResult<Vec<VolEntry>> {
         let path = path.as_ref();
-        self.at("list", path, || list::list(&self.held, path))
+        self.held.at("list", path, || list::list(&self.held, path))
     }
 
     /// Returns all below a directory, each directory before what is in it, in the order in which they are stored.
@@ -294,7 +252,7 @@ impl Vol {
     /// `NotFound` for the directory above; `Exists`; `ReadOnly`, `NoSpace`.
     pub fn mkdir(&self, path: impl AsRef<[u8]>) -> VolResult<()> {
         let path = path.as_ref();
-        self.at("make directory", path, || {
+        self.held.at("make directory", path, || {
             let (dir, name) = self.held.parent(path)?;
             let set = self.held.new_dir();
             self.held.session.mkdir(dir, &name, &set).map(drop)
@@ -307,7 +265,8 @@ impl Vol {
     /// `NotDir` for a file on the way; `ReadOnly`, `NoSpace`. Those that were made before stay.
     pub fn mkdir_all(&self, path: impl AsRef<[u8]>) -> VolResult<()> {
         let path = path.as_ref();
-        self.at("make directory", path, || tree::make_all(&self.held, path))
+        self.held
+            .at("make directory", path, || tree::make_all(&self.held, path))
     }
 
     /// Removes a file, a symlink or an empty directory.
@@ -316,7 +275,8 @@ impl Vol {
     /// `NotFound`, `NotEmpty`, `ReadOnly`.
     pub fn remove(&self, path: impl AsRef<[u8]>) -> VolResult<()> {
         let path = path.as_ref();
-        self.at("remove", path, || tree::remove(&self.held, path))
+        self.held
+            .at("remove", path, || tree::remove(&self.held, path))
     }
 
     /// Removes a file or a directory with all below it. Symlinks are removed, not followed.
@@ -334,7 +294,7 @@ impl Vol {
     /// be replaced; `ReadOnly`.
     pub fn rename(&self, from: impl AsRef<[u8]>, to: impl AsRef<[u8]>) -> VolResult<()> {
         let from = from.as_ref();
-        self.at("rename", from, || {
+        self.held.at("rename", from, || {
             let (dir, name) = self.held.parent(from)?;
             let (new_dir, new_name) = self.held.parent(to.as_ref())?;
             let session = &self.held.session;
@@ -348,7 +308,7 @@ impl Vol {
     /// `Exists`; `Unsupported` of volumes without symlinks; `ReadOnly`.
     pub fn symlink(&self, target: impl AsRef<[u8]>, path: impl AsRef<[u8]>) -> VolResult<()> {
         let path = path.as_ref();
-        self.at("make symlink", path, || {
+        self.held.at("make symlink", path, || {
             let (dir, name) = self.held.parent(path)?;
             let (session, set) = (&self.held.session, self.held.new_symlink());
             let made = session.symlink(dir, &name, target.as_ref(), &set);
@@ -362,7 +322,7 @@ impl Vol {
     /// `NotFound`, `Exists`, `NotPermitted` for a directory; `Unsupported` of volumes without hard links.
     pub fn hard_link(&self, file: impl AsRef<[u8]>, path: impl AsRef<[u8]>) -> VolResult<()> {
         let path = path.as_ref();
-        self.at("link", path, || {
+        self.held.at("link", path, || {
             let node = self.held.walk(file.as_ref(), Follow::No)?.node;
             let (dir, name) = self.held.parent(path)?;
             self.held.session.link(node, dir, &name).map(drop)
@@ -375,7 +335,7 @@ impl Vol {
     /// `NotFound`; `Invalid` for what is none.
     pub fn read_link(&self, path: impl AsRef<[u8]>) -> VolResult<Vec<u8>> {
         let path = path.as_ref();
-        self.at("read symlink", path, || {
+        self.held.at("read symlink", path, || {
             let found = self.held.walk(path, Follow::No)?;
             match found.attr.kind {
                 FileKind::Symlink => self.held.session.readlink(found.node),
@@ -393,7 +353,7 @@ impl Vol {
     /// `NotFound`; `Unsupported` for what the volume cannot keep; `ReadOnly`.
     pub fn set_attr(&self, path: impl AsRef<[u8]>, set: &SetAttr) -> VolResult<()> {
         let path = path.as_ref();
-        self.at("change", path, || {
+        self.held.at("change", path, || {
             let node = self.held.walk(path, Follow::Yes)?.node;
             self.held.session.setattr(node, set).map(drop)
         })
@@ -446,24 +406,65 @@ impl Vol {
     pub fn xattrs(&self, path: impl AsRef<[u8]>) -> VolResult<Xattrs> {
         Xattrs::of(&self.held, path.as_ref())
     }
-
-    /// Runs `work`, whose error gets the place.
-    fn at<T>(
-        &self,
-        doing: &'static str,
-        path: &[u8],
-        work: impl Fn() -> Result<T>,
-    ) -> VolResult<T> {
-        let done = held::whatever_goes_meanwhile(work);
-        done.map_err(|e| self.held.failed_at(doing, path, e))
-    }
 }
 
-/// Whole trees.
-#[cfg(feature = "bulk")]
+/// Uses of the whole.
 impl Vol {
+    /// Copies a file or a tree of the host into the volume: into the directory `to` if that is one, else as `to`. A path
+    /// that ends with `/.` is all that is in a directory. Modes and times stay as far as the volume can keep them;
+    /// what is copied belongs to the volume's user. Symlinks are copied as symlinks.
+    ///
+    /// # Errors
+    /// The first of what could not be copied: all else is, unless the volume is full or takes no changes. For
+    /// other ways to copy, and to hear of each failure, see [`copy_place`](Self::copy_place).
+    #[cfg(feature = "copy")]
+    pub fn copy_in(
+        &self,
+        from: impl AsRef<std::path::Path>,
+        to: impl AsRef<[u8]>,
+    ) -> VolResult<volary_copy::Summary> {
+        copying::copy_in(&self.held, from.as_ref(), to.as_ref())
+    }
+
+    /// Copies a file or a tree of the volume to the host, the same way. Whatever names the volume has, nothing is
+    /// written outside of `to`.
+    ///
+    /// # Errors
+    /// As [`copy_in`](Self::copy_in); for a damaged file, which is copied with zeros for what cannot be read.
+    #[cfg(feature = "copy")]
+    pub fn copy_out(
+        &self,
+        from: impl AsRef<[u8]>,
+        to: impl AsRef<std::path::Path>,
+    ) -> VolResult<volary_copy::Summary> {
+        copying::copy_out(&self.held, from.as_ref(), to.as_ref())
+    }
+
+    /// Returns a place in the volume, to copy from or to by [`copy::Copies`](volary_copy::Copies): between volumes, with owners
+    /// and all, with somebody who watches.
+    #[cfg(feature = "copy")]
+    pub fn copy_place(&self, path: impl AsRef<[u8]>) -> volary_copy::VolumePlace {
+        copying::place(&self.held, path.as_ref())
+    }
+
+    /// Begins to serve the volume: `vol.serve().nfs(address)?`.
+    #[cfg(any(feature = "fuse", feature = "nfs", feature = "smb"))]
+    pub fn serve(&self) -> Serve {
+        Serve::new(Arc::clone(&self.held))
+    }
+
+    /// Mounts the volume on a directory of this host, by FUSE, for as long as what is returned is held.
+    ///
+    /// # Errors
+    /// As [`Serve::mount`].
+    #[cfg(feature = "fuse")]
+    pub fn mount(&self, dir: impl AsRef<std::path::Path>) -> VolResult<Served> {
+        self.serve().mount(dir)
+    }
+
     /// Reads all files below some paths whole, in the order in which they lie on the device:
     /// `for file in vol.bulk(["/"]).files()?`.
+    #[cfg(feature = "bulk")]
     pub fn bulk<P: AsRef<[u8]>>(&self, paths: impl IntoIterator<Item = P>) -> BulkRead {
         BulkRead::new(Arc::clone(&self.held), paths)
     }
