@@ -299,19 +299,12 @@ pub(crate) mod tests {
                 .unwrap();
         }
         let listed = |max| {
-            let open = session.open(session.root(), Mode::Read).unwrap();
-            let mut listing = Listing {
-                rows: Vec::new(),
-                unreadable: Vec::new(),
-                end: Ok(()),
-                bytes: 0,
-            };
-            let read = read_all(&session, (session.root(), open), &mut listing, max);
-            (read.map_err(|e| e.kind()), listing.rows.len())
+            let listing = Listing::read(&session, session.root(), max);
+            (listing.end.map_err(|e| e.kind()), listing.rows.len())
         };
         assert_eq!(listed(LISTING_MAX), (Ok(()), 3000));
         let (refused, count) = listed(300_000);
-        assert_eq!(refused, Err(Kind::TooBig));
+        assert_eq!(refused, Err(volary::Kind::TooBig));
         assert!(count < 3000, "{count}");
     }
 
