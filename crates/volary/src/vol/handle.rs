@@ -36,7 +36,7 @@ use std::sync::Arc;
 ///
 /// **The end**: [`close`](Self::close) makes everything durable and marks the volume as cleanly left. Dropping the
 /// last handle does so too, but cannot tell what went wrong: programs that write should close. While a volume is open
-/// for changes, what was written becomes durable within seconds ([`VolOptions::commit`]); [`sync`](Self::sync) makes
+/// for changes, what was written becomes durable within seconds ([`VolOptions::commit`](crate::VolOptions::commit)); [`sync`](Self::sync) makes
 /// it so at once.
 #[derive(Clone, Debug)]
 pub struct Vol {
