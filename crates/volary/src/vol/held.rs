@@ -18,10 +18,15 @@ const RESERVED_MAX: u64 = 16 << 20;
 pub(super) struct Held {
     pub(super) source: Source,
     /// What the volume is made of, below the session.
+    #[cfg_attr(not(feature = "layers"), expect(dead_code, reason = "for layers"))]
     pub(super) fs: Fs,
     pub(super) volume: Arc<Volume>,
     pub(super) session: Session,
     /// The device that its extents name places on; none under layers.
+    #[cfg_attr(
+        not(any(feature = "bulk", feature = "copy")),
+        expect(dead_code, reason = "for bulk reads and copies")
+    )]
     pub(super) device: Option<Arc<dyn BlockDevice>>,
     pub(super) options: VolOptions,
     /// Another is to detach it.
