@@ -32,6 +32,11 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
             "volary-sim",
         ],
     ),
+    (
+        "volary-copy",
+        &["volary-core", "volary-session"],
+        &["volary-block", "volary-mem"],
+    ),
     ("volary-ondisk", &["volary-core", "volary-block"], &[]),
     (
         "volary-driver",
@@ -153,6 +158,7 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
             "volary-core",
             "volary-block",
             "volary-bulk",
+            "volary-copy",
             "volary-session",
             "volary-sim",
             "volary-layers",
@@ -173,6 +179,7 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
         ],
         &["volary-testkit", "volary-example-tar"],
     ),
+    ("libvolary", &["volary"], &[]),
     (
         "volary-bench",
         &["volary", "volary-cedar", "volary-core", "volary-sim"],

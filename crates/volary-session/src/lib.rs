@@ -19,6 +19,7 @@
 //! | [`session`](Session) | one caller |
 //! | `leasing`, `deletion`, `grace` | what takes leases away; entries that go with their last open; claims go first, after a restart |
 //! | `names`, `removal`, `replacing`, `nodes`, `xattrs` (`set_xattr`), `acls`, `io`, `walk`, `locking` | what a session can do |
+//! | `listing` | a directory, listed whole |
 //! | `users` | who may log in as whom |
 //! | `clients`, `party`, `pool` | for servers: which addresses are let in; whom a connection counts for; how many of one thing each may have |
 //! | `sock_diag` | for servers: the user at the other end of a connection from this host, where the system is Linux |
@@ -51,6 +52,7 @@ mod leases;
 mod leasing;
 #[cfg(unix)]
 mod linger;
+mod listing;
 mod locking;
 mod locks;
 mod names;
@@ -83,6 +85,7 @@ pub use how::{Beside, OpenHow};
 pub use leases::{Lease, LeaseBits, LeaseBreak, LeaseKey, LeaseSink};
 #[cfg(unix)]
 pub use linger::Linger;
+pub use listing::{Listing, Row};
 pub use locking::{LockKind, Wait};
 pub use locks::{HeldLock, LockOwner, Range};
 pub use nodes::Listed;

@@ -5,9 +5,9 @@ use std::sync::{Arc, OnceLock};
 use volary_core::{Attach, BlockDevice, Format, Options, Result, Time};
 
 /// Returns the registry of what was built in.
-fn built_in() -> &'static Registry {
-    static BUILT_IN: OnceLock<Registry> = OnceLock::new();
-    BUILT_IN.get_or_init(Registry::default)
+pub(crate) fn built_in() -> &'static Arc<Registry> {
+    static BUILT_IN: OnceLock<Arc<Registry>> = OnceLock::new();
+    BUILT_IN.get_or_init(Arc::default)
 }
 
 /// Returns the formats that were built in.

@@ -4,7 +4,20 @@
 //! format, attaches it, and gives sessions on it. The crates behind it are
 //! re-exported, so that it is the only dependency that a program needs.
 //!
-//! A small volume in memory, and a file out of it:
+//! [`Vol`] is the library as most use it: a volume by paths.
+//!
+//! ```
+//! use volary::Vol;
+//!
+//! # fn main() -> volary::VolResult<()> {
+//! let vol = Vol::open("mem:")?;
+//! assert!(vol.read("/docs/words.txt")?.starts_with(b"node"));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Below it are devices, file systems and sessions, for programs that serve many users, or take
+//! a volume apart:
 //!
 //! ```
 //! use volary::{Attach, Cred, Follow, Mode, Source, Time, Volume, VolumeOptions};
@@ -31,6 +44,7 @@
 //!
 //! | module | what |
 //! |---|---|
+//! | [`Vol`], [`VolFile`], [`VolOptions`] | a volume by paths |
 //! | [`Place`], [`Source`] | how people name volumes and places in them |
 //! | [`ExtentPlace`] | where bytes of a file are |
 //! | [`Registry`] | the formats, schemes and layers that a program has: its own beside those that were built in |
@@ -42,13 +56,14 @@
 //! | [`torture`] | what a power cut leaves of volumes, and whether that is what they promised |
 //! | [`block`], [`layers`], [`fuse`], [`nfs`], [`smb`] | devices, layers, the FUSE, NFS and SMB servers |
 //! | [`bulk`] | all files of a tree, in the order in which they lie |
+//! | [`copy`] | trees from the host into volumes, out of them, and between them |
 //! | [`host`], [`mem`], [`nfs_client`] | the drivers without a format on disk |
 //!
 //! # Features
 //!
 //! All are on unless `default-features = false`; a program that reads FAT images asks for `fat` alone. Each format is one
 //! (`cedar`, `ext4`, `fat`, `ffs`, `iso9660`, `ntfs`, `v7`), each driver without a format (`host`, `nfs-client`), each server
-//! (`fuse`, `nfs`, `smb`), and `bulk`, `layers`, `qcow2` and `torture`. What was not built in is not found by [`find`], and opening it fails
+//! (`fuse`, `nfs`, `smb`), and `bulk`, `copy`, `layers`, `qcow2` and `torture`. What was not built in is not found by [`find`], and opening it fails
 //! with `Unsupported`, which names the feature.
 #![forbid(unsafe_code)]
 #![cfg_attr(
@@ -75,9 +90,11 @@ mod open;
 mod opened;
 mod place;
 mod registry;
+mod root_owner;
 mod scheme;
 #[cfg(feature = "torture")]
 pub mod torture;
+mod vol;
 
 pub use built_in::{attach, find, format_of, formats, identify, kind_of, open_on, open_volume};
 pub use find::{Found, TYPE_OPTION};
@@ -91,11 +108,24 @@ pub use open::{HOST_OPTIONS, Raw};
 pub use opened::Opened;
 pub use place::{Place, Source};
 pub use registry::{Registered, Registry};
+pub use root_owner::RootOwner;
 pub use scheme::{Needs, Scheme};
+#[cfg(feature = "layers")]
+pub use vol::passphrase_in;
+#[cfg(feature = "bulk")]
+pub use vol::{BulkFiles, BulkRead};
+pub use vol::{
+    Checked, FileHow, ImageFormat, Vol, VolEntry, VolError, VolFile, VolOptions, VolResult, Walk,
+    Walked, Xattrs,
+};
+#[cfg(any(feature = "fuse", feature = "nfs", feature = "smb"))]
+pub use vol::{Serve, Served};
 
 pub use volary_block as block;
 #[cfg(feature = "bulk")]
 pub use volary_bulk as bulk;
+#[cfg(feature = "copy")]
+pub use volary_copy as copy;
 pub use volary_core::Place as ExtentPlace;
 pub use volary_core::*;
 #[cfg(feature = "fuse")]
@@ -111,16 +141,21 @@ pub use volary_nfs as nfs;
 pub use volary_nfs_client as nfs_client;
 pub use volary_session::{
     ClientId, Commit, Event, EventQueue, EventSink, Follow, HeldLock, Lease, LeaseBits, LeaseBreak,
-    LeaseKey, LeaseSink, Limits, LockKind, LockOwner, News, OpenHow, PATH_MAX, Range, Rights,
-    SYMLINKS_MAX, Session, SetXattr, Share, Subscription, User, Users, Volume, VolumeOptions, Wait,
-    network_of,
+    LeaseKey, LeaseSink, Limits, Listing, LockKind, LockOwner, News, OpenHow, PATH_MAX, Range,
+    Rights, Row, SYMLINKS_MAX, Session, SetXattr, Share, Subscription, User, Users, Volume,
+    VolumeOptions, Wait, network_of,
 };
 #[cfg(feature = "smb")]
 pub use volary_smb as smb;
 
 /// Returns the error for opening something that needs a feature which this library was built
 /// without.
-#[cfg(not(all(feature = "fat", feature = "host", feature = "nfs-client")))]
+#[cfg(not(all(
+    feature = "fat",
+    feature = "host",
+    feature = "layers",
+    feature = "nfs-client"
+)))]
 fn absent(what: &str, feature: &str) -> Error {
     Error::note(
         Kind::Unsupported,
