@@ -11,8 +11,8 @@ use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use volary::{
-    Attach, BlockDevice, Commit, Cred, Entry, Error, Follow, Kind, NodeId, OptionSpec, Options,
-    Place, Raw, Replica, Session, Source, TYPE_OPTION, Volume, VolumeOptions,
+    Abilities, Attach, BlockDevice, Commit, Cred, Entry, Error, Follow, Format, Kind, NodeId,
+    OptionSpec, Options, Place, Raw, Replica, Session, Source, TYPE_OPTION, Volume, VolumeOptions,
 };
 
 /// Options of every command that opens a volume.
@@ -489,7 +489,8 @@ fn open(source: &Source, attach: &Attach, usage: Use, layers: &[String]) -> Done
 pub(crate) fn tell_of_replica(source: &Source, replica: &Replica, usage: Use) -> Done {
     let Replica { what, home, at, .. } = replica;
     let why = format!("{source}: the {what} at byte {home} makes no sense");
-    let is_mended = volary::format_of(replica.kind).is_ok_and(|format| format.mends());
+    let mends = |format: &dyn Format| format.abilities().has(Abilities::MEND);
+    let is_mended = volary::format_of(replica.kind).is_ok_and(mends);
     let mends = match is_mended {
         true => format!("; volary fsck -y {source} writes it anew"),
         false => String::new(),

@@ -13,6 +13,7 @@
 //! | the rest | ids, names, attributes, extents, time, errors, findings, options |
 #![forbid(unsafe_code)]
 
+mod abilities;
 mod acl;
 mod attr;
 mod caps;
@@ -34,6 +35,7 @@ mod quota;
 mod time;
 mod untold;
 
+pub use abilities::{Abilities, Others, unkept};
 pub use acl::{ACL_ACCESS, ACL_DEFAULT, Acl, AclEntry, acl_of, default_acl_of, permits};
 pub use attr::{Access, Attr, FileKind, SetAttr, SetTime};
 pub use caps::Caps;

@@ -1,6 +1,6 @@
 //! The kinds of volume by their names, and by what else they are called.
 
-use volary_core::{Error, Format, Kind, Result};
+use volary_core::{Abilities, Error, Format, Kind, Result};
 
 /// Returns the kind that a volume of `size` bytes is made as unless the user says
 /// otherwise: what other systems take for disks of that size.
@@ -61,7 +61,13 @@ pub fn kind_of(name: &str, size: u64) -> Result<(&'static dyn Format, &'static s
         let kind = f.kinds().iter().find(|kind| **kind == own)?;
         Some((*f, *kind))
     };
-    let made = || list(crate::formats().iter().filter(|f| f.is_made()));
+    let made = || {
+        list(
+            crate::formats()
+                .iter()
+                .filter(|f| f.abilities().has(Abilities::MAKE)),
+        )
+    };
     let found = crate::formats().iter().find_map(of);
     found.ok_or_else(|| unknown(name, &made()))
 }

@@ -11,7 +11,9 @@ use std::ffi::{OsStr, OsString};
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
-use volary::{BlockDevice, Error, Fact, Format, Found, Kind, OptionSpec, Options, Source};
+use volary::{
+    Abilities, BlockDevice, Error, Fact, Format, Found, Kind, OptionSpec, Options, Source,
+};
 
 /// Opens what a command that works on the device was given.
 ///
@@ -172,7 +174,7 @@ impl Dump {
             is_begun: false,
             error: None,
         };
-        if self.what.is_empty() {
+        if self.what.is_empty() && !found.format.dump_topics().is_empty() {
             let topics = topics_text(found.format.dump_topics());
             text.out.write_all(topics.as_bytes())?;
         } else {
@@ -267,6 +269,7 @@ fn tables<'a>(all: impl Iterator<Item = (&'a str, &'a [OptionSpec])>) -> String 
 /// Returns what can be dumped of a volume of each format.
 fn dump_help() -> String {
     let formats = volary::formats().iter();
+    let formats = formats.filter(|f| !f.dump_topics().is_empty());
     let of = |f: &&dyn Format| format!("\nOf {}:\n{}", f.name(), topics_text(f.dump_topics()));
     let all: String = formats.map(of).collect();
     format!("{DUMP_EXAMPLES}\n{all}")
@@ -297,6 +300,7 @@ pub(crate) struct Formats {
 struct FormatJson {
     name: &'static str,
     kinds: &'static [&'static str],
+    abilities: Vec<&'static str>,
     mkfs_options: Vec<SpecJson>,
     tune_options: Vec<SpecJson>,
     attach_options: Vec<SpecJson>,
@@ -364,6 +368,7 @@ fn json(format: &dyn Format) -> FormatJson {
     FormatJson {
         name: format.name(),
         kinds: format.kinds(),
+        abilities: can(format),
         mkfs_options: specs_json(format.make_options()),
         tune_options: specs_json(format.tune_options()),
         attach_options: specs_json(&[format.attach_options(), &every].concat()),
@@ -376,6 +381,7 @@ fn nfs_json() -> FormatJson {
     FormatJson {
         name: NFS,
         kinds: &[],
+        abilities: Vec::new(),
         mkfs_options: Vec::new(),
         tune_options: Vec::new(),
         attach_options: specs_json(&[volary::nfs_client::OPTIONS, OPTIONS].concat()),
@@ -396,10 +402,33 @@ fn text(format: &dyn Format) -> String {
             text += &format!("{head}:\n{}\n", specs_text(options));
         }
     }
-    text + &format!(
-        "To look at (dump):\n{}\n",
-        topics_text(format.dump_topics())
-    )
+    if !format.dump_topics().is_empty() {
+        text += &format!(
+            "To look at (dump):\n{}\n",
+            topics_text(format.dump_topics())
+        );
+    }
+    text += &can_text(format);
+    text
+}
+
+/// Returns, of a format that does not do all that formats can, what it does.
+fn can_text(format: &dyn Format) -> String {
+    let can = can(format);
+    match can.len() == Abilities::WORDS.len() {
+        true => String::new(),
+        false => format!(
+            "Its volumes: {}\n\n",
+            [&["open"], &can[..]].concat().join(", ")
+        ),
+    }
+}
+
+/// Returns what a format does beside opening its volumes, in words.
+fn can(format: &dyn Format) -> Vec<&'static str> {
+    let all = Abilities::WORDS.iter();
+    let its = all.filter(|(what, _)| format.abilities().has(*what));
+    its.map(|(_, word)| *word).collect()
 }
 
 /// Returns what `-o` of commands that open a volume takes, for help.
