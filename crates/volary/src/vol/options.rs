@@ -184,6 +184,23 @@ impl VolOptions {
         })
     }
 
+    /// Opens a file system of the program's own, which `attach` gives, called `name` in errors.
+    ///
+    /// # Errors
+    /// Of `attach`; of layers.
+    pub fn open_fs(
+        &self,
+        name: &str,
+        read_only: bool,
+        attach: impl FnOnce(&Attach) -> Result<Fs>,
+    ) -> VolResult<Vol> {
+        let source = Source::Image {
+            path: name.into(),
+            partition: None,
+        };
+        self.opened(&source, read_only, |how| Ok(attach(how)?.into()))
+    }
+
     fn opened(
         &self,
         source: &Source,
