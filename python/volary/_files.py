@@ -54,6 +54,14 @@ class RawFile(io.RawIOBase):
         self._at += len(data)
         return len(data)
 
+    def read(self, size: int = -1) -> bytes:
+        if size < 0:
+            return self.readall()
+        self._need(self._reads, "readable")
+        data = self._file.read_at(self._at, size)
+        self._at += len(data)
+        return data
+
     def readall(self) -> bytes:
         self._need(self._reads, "readable")
         data = self._file.read_at(self._at, 1 << 62)

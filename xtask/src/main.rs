@@ -4,6 +4,7 @@ mod check;
 mod deps;
 mod features;
 mod harness;
+mod python;
 mod run;
 mod rustc;
 mod test;
@@ -28,6 +29,7 @@ cargo xtask COMMAND
   deps [--advisories DIR]
                    what volary is built from: licences, sources, versions (deny.toml), advisories
                    (of the newest RustSec database, or the clone of it at DIR)
+  python           the Python package: built, installed and tested
   tools            installs what `test` needs, and says what it found
 ";
 
@@ -49,6 +51,7 @@ fn main() -> Result<()> {
         ["fuzz", target, runs] => test::fuzz(target, runs),
         ["deps"] => deps::check_all(None),
         ["deps", "--advisories", dir] => deps::check_all(Some(dir)),
+        ["python"] => python::check("gate"),
         ["tools"] => tools::install(),
         ["help" | "--help" | "-h"] => {
             print!("{HELP}");

@@ -183,6 +183,7 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
         &["volary", "volary-bench", "volary-sim"],
         &["volary-testkit"],
     ),
+    ("volary-python", &["volary", "volary-driver"], &[]),
     (
         "volary-fuzz",
         &[
@@ -398,14 +399,14 @@ fn finding_codes(dir: &Path) -> BTreeSet<String> {
 }
 
 fn sources() -> Vec<PathBuf> {
-    ["crates", "drivers", "servers", "xtask", "fuzz"]
+    ["crates", "drivers", "servers", "python", "xtask", "fuzz"]
         .iter()
         .flat_map(|dir| files_below(&root().join(dir), "rs"))
         .collect()
 }
 
 fn pages() -> Vec<PathBuf> {
-    let folders = ["bench", "crates", "drivers", "servers"];
+    let folders = ["bench", "crates", "drivers", "python", "servers"];
     let below = |dir: &&str| files_below(&root().join(dir), "md");
     let mut pages: Vec<PathBuf> = folders.iter().flat_map(below).collect();
     for entry in std::fs::read_dir(root()).expect("root") {

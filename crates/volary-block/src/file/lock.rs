@@ -3,6 +3,8 @@
 use rustix::fs::{FlockOperation, fstat, major, minor};
 use rustix::io::Errno;
 use std::fs::File;
+use std::ops::Deref;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 use volary_core::{Error, Kind, Result};
 
@@ -10,6 +12,46 @@ use volary_core::{Error, Kind, Result};
 /// two seconds in all. A server ends a moment after its mount is gone.
 const TRIES: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(20);
+
+/// A file that may be locked. Dropped, it gives the lock back: a fork of this process, which has the file open as well,
+/// would keep it as long as it lives.
+pub(super) struct Locked {
+    file: File,
+    process: u32,
+}
+
+impl Locked {
+    pub(super) fn new(file: File) -> Self {
+        Self {
+            file,
+            process: std::process::id(),
+        }
+    }
+}
+
+impl Deref for Locked {
+    type Target = File;
+
+    fn deref(&self) -> &File {
+        &self.file
+    }
+}
+
+impl AsFd for Locked {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        // The lock is that of the process which opened the file.
+        if self.process == std::process::id() {
+            // Without it the lock ends when the file is closed.
+            let _ = rustix::fs::flock(&self.file, FlockOperation::Unlock);
+        }
+    }
+}
 
 /// Locks `file`. Waits up to two seconds for another process to give it up.
 ///

@@ -9,6 +9,7 @@ mod tests;
 
 use crate::range::check_range;
 use direct::Direct;
+use lock::Locked;
 pub(crate) use open::open_locked;
 pub use pages::cached_pages;
 use rustix::fs::{Advice, FallocateFlags};
@@ -42,7 +43,7 @@ pub struct OpenOptions {
 /// A file that others remove or cut meanwhile keeps nothing that is written: from then on
 /// [`flush`](BlockDevice::flush) answers `Io`.
 pub struct FileDevice {
-    file: File,
+    file: Arc<Locked>,
     direct: Option<Direct>,
     geometry: Geometry,
     /// A file that had a name when it was opened.
@@ -109,7 +110,7 @@ impl FileDevice {
         Ok(Self {
             direct: direct.flatten(),
             is_named: had.is_ok_and(|had| had.is_file() && had.nlink() > 0),
-            file,
+            file: Arc::new(Locked::new(file)),
             geometry: Geometry {
                 size,
                 sector: sector.next_power_of_two().max(512),
@@ -292,7 +293,7 @@ impl BlockDevice for FileDevice {
         let sector = self.geometry.sector.max(direct.align());
         Some(Arc::new(Self {
             direct: Some(direct),
-            file: self.file.try_clone().ok()?,
+            file: Arc::clone(&self.file),
             geometry: Geometry {
                 sector,
                 ..self.geometry
