@@ -128,6 +128,20 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
         &["volary-testkit", "volary-mem", "volary-fat", "volary-block"],
     ),
     (
+        "volary-test",
+        &[
+            "volary-core",
+            "volary-fuse",
+            "volary-layers",
+            "volary-nfs",
+            "volary-session",
+            "volary-sim",
+            "volary-smb",
+            "volary-smb-client",
+        ],
+        &["volary-mem"],
+    ),
+    (
         "volary-testkit",
         &[
             "volary-core",
@@ -136,7 +150,7 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
             "volary-mem",
             "volary-layers",
             "volary-sim",
-            "volary-smb-client",
+            "volary-test",
         ],
         &[],
     ),
@@ -175,7 +189,7 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
     ),
     (
         "volary-cli",
-        &["volary", "volary-bench", "volary-sim"],
+        &["volary", "volary-bench", "volary-sim", "volary-test"],
         &["volary-testkit"],
     ),
     (

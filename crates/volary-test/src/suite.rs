@@ -8,7 +8,7 @@
 //! A case that fails prints its name and the command that runs it alone.
 //!
 //! ```
-//! use volary_testkit::Suite;
+//! use volary_test::Suite;
 //! # use volary_core::Fs;
 //! fn holds_to_its_word(make: fn() -> Fs) {
 //!     Suite::new("mem", make).run();
@@ -26,17 +26,18 @@ mod fresh;
 mod spec;
 
 pub use case::{Case, Item};
-pub use fresh::Fresh;
+pub use fresh::{Attacher, Checker, Fresh, Kept};
 pub(crate) use spec::{CaseSpec, case_list};
 
 use crate::cases;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use volary_core::{Caps, Fs};
 
 /// The suite on one kind of volume.
 pub struct Suite {
     name: String,
-    make: Box<dyn Fn() -> Fresh>,
+    make: Arc<dyn Fn() -> Fresh + Send + Sync>,
     left_out: Vec<(&'static str, &'static str)>,
     own_clock: bool,
 }
@@ -54,10 +55,13 @@ pub struct Tally {
 
 impl Suite {
     /// Returns the suite on what `make` makes.
-    pub fn new<F: Into<Fresh>>(name: impl Into<String>, make: impl Fn() -> F + 'static) -> Self {
+    pub fn new<F: Into<Fresh>>(
+        name: impl Into<String>,
+        make: impl Fn() -> F + Send + Sync + 'static,
+    ) -> Self {
         Self {
             name: name.into(),
-            make: Box::new(move || make().into()),
+            make: Arc::new(move || make().into()),
             left_out: Vec::new(),
             own_clock: false,
         }
@@ -69,7 +73,7 @@ impl Suite {
         let make = self.make;
         Self {
             name: format!("{} under {layer_name}", self.name),
-            make: Box::new(move || make().under(layer)),
+            make: Arc::new(move || make().under(layer)),
             ..self
         }
     }
@@ -169,7 +173,7 @@ fn applies(spec: &CaseSpec, caps: &Caps) -> bool {
 /// Returns the command that runs the test that this thread is in again, with the
 /// environment variable `key` set.
 pub fn replay_command(key: &str, value: &str) -> String {
-    let package = std::env::var("CARGO_PKG_NAME").unwrap_or_else(|_| "volary-testkit".into());
+    let package = std::env::var("CARGO_PKG_NAME").unwrap_or_else(|_| "volary-test".into());
     let thread = std::thread::current();
     let test = thread.name().filter(|n| *n != "main").unwrap_or("");
     format!("{key}={value} cargo test -p {package} {test} -- --nocapture")

@@ -15,7 +15,7 @@ const HIDDEN: u32 = Caps::XATTRS | Caps::EXTENTS | Caps::CHECKS_ACCESS | Caps::S
 /// is to be kept for as long as it is used.
 pub fn through<T: Any + Send + Sync>(
     name: &str,
-    mount: impl Fn() -> (PathBuf, Caps, T) + 'static,
+    mount: impl Fn() -> (PathBuf, Caps, T) + Send + Sync + 'static,
 ) -> Suite {
     let make = move || {
         let (dir, caps, mount) = mount();

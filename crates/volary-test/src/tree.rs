@@ -143,11 +143,7 @@ impl fmt::Display for Leaf {
 }
 
 /// Returns the entries of a directory: name, node, kind.
-pub(crate) fn entries(
-    fs: &Fs,
-    cx: &Ctx<'_>,
-    dir: NodeId,
-) -> Result<Vec<(Vec<u8>, NodeId, FileKind)>> {
+pub fn entries(fs: &Fs, cx: &Ctx<'_>, dir: NodeId) -> Result<Vec<(Vec<u8>, NodeId, FileKind)>> {
     let open = fs.open(cx, dir, Mode::Read)?;
     let mut buf = DirBuf::new(256, 1 << 16, false);
     let (mut all, mut at) = (Vec::new(), Cookie::START);

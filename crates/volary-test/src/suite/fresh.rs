@@ -5,21 +5,26 @@ use volary_core::Fs;
 
 /// A volume made for one case, and what can be done with it from outside.
 pub struct Fresh {
-    pub(crate) fs: Fs,
-    pub(crate) reattach: Option<Attacher>,
-    pub(crate) read_only: Option<Attacher>,
-    pub(crate) check: Option<Checker>,
-    pub(crate) keep: Vec<Kept>,
+    /// The volume.
+    pub fs: Fs,
+    /// Attaches it again.
+    pub reattach: Option<Attacher>,
+    /// Attaches it again for reading.
+    pub read_only: Option<Attacher>,
+    /// Looks at it once it is detached.
+    pub check: Option<Checker>,
+    /// What is to live as long as it.
+    pub keep: Vec<Kept>,
 }
 
 /// Something that is only kept alive.
-pub(crate) type Kept = Box<dyn Any + Send + Sync>;
+pub type Kept = Box<dyn Any + Send + Sync>;
 
 /// Looks at the volume once it is detached; words for what is wrong.
-pub(crate) type Checker = Box<dyn Fn() -> Result<(), String>>;
+pub type Checker = Box<dyn Fn() -> Result<(), String> + Send + Sync>;
 
 /// Attaches the volume once more.
-pub(crate) type Attacher = Box<dyn Fn() -> Fs + Send + Sync>;
+pub type Attacher = Box<dyn Fn() -> Fs + Send + Sync>;
 
 impl Fresh {
     /// Returns a volume that takes changes, unless it says otherwise, and is empty.
@@ -50,7 +55,10 @@ impl Fresh {
     /// With something to check after the last detach: that another program
     /// finds nothing wrong with the image, say.
     #[must_use]
-    pub fn checked_by(mut self, check: impl Fn() -> Result<(), String> + 'static) -> Self {
+    pub fn checked_by(
+        mut self,
+        check: impl Fn() -> Result<(), String> + Send + Sync + 'static,
+    ) -> Self {
         self.check = Some(Box::new(check));
         self
     }

@@ -20,7 +20,7 @@ pub fn digest(content: &[u8]) -> [u8; 32] {
 ///
 /// # Errors
 /// What `read` fails with.
-pub(crate) fn digest_of<E>(
+pub fn digest_of<E>(
     mut read: impl FnMut(u64, &mut [u8]) -> Result<usize, E>,
 ) -> Result<[u8; 32], E> {
     let (mut parts, mut buf) = (Parts::default(), vec![0; PART]);
