@@ -11,6 +11,7 @@ mod lookup;
 mod names;
 mod opens;
 mod read_only;
+pub(crate) mod reading;
 mod remove;
 mod rename;
 mod rename_flags;
@@ -52,7 +53,7 @@ mod tests {
     #[test]
     fn every_case_has_a_name_of_its_own() {
         let mut seen = HashSet::new();
-        for case in super::all() {
+        for case in super::all().chain(super::reading::all()) {
             assert!(seen.insert(case.name), "{} is there twice", case.name);
         }
         assert!(seen.len() >= 100, "only {} cases", seen.len());

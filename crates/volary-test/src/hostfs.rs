@@ -18,19 +18,26 @@ mod fs;
 mod table;
 mod through;
 
+use crate::Within;
 use std::path::Path;
 use std::sync::Arc;
 use volary_core::{Caps, Fs, Result};
 
 pub use fs::HostFs;
-pub use through::through;
+pub use through::{excused, through};
 
-/// Returns the directory at `path`, claiming `caps`.
+/// Returns the directory at `path`, claiming `caps`. Without [`Caps::WRITE`] every change is refused
+/// here, so that the directory stays as it is.
 ///
 /// # Errors
 /// What the host answers when the directory is opened.
 pub fn open(path: &Path, caps: Caps) -> Result<Fs> {
-    Ok(Arc::new(HostFs::new(path, caps)?))
+    let fs: Fs = Arc::new(HostFs::new(path, caps)?);
+    if caps.has(Caps::WRITE) {
+        return Ok(fs);
+    }
+    let root = fs.root();
+    Ok(Arc::new(Within::new(fs, root).only_read()))
 }
 
 /// Returns what a file system of the host claims that has all that UNIX has.

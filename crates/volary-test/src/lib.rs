@@ -4,13 +4,18 @@
 mod cases;
 pub mod digest;
 pub mod hostfs;
+pub mod manifest;
 pub mod nfs;
+pub mod reference;
 mod remote;
 #[cfg(feature = "smb-client")]
 pub mod smb;
 pub mod suite;
 pub mod tree;
+mod within;
 
 pub use volary_sim::rng;
 
-pub use suite::{Case, Fresh, Suite};
+pub use manifest::{Lack, Manifest};
+pub use suite::{Case, Failure, Fresh, Report, Suite};
+pub use within::Within;

@@ -1,11 +1,17 @@
 //! One conformance suite for every volume.
 //!
-//! A [`Suite`] has a closure that makes a fresh, empty volume ([`Fresh`]); each
-//! case gets one of its own. Cases are chosen by what the volume claims
-//! ([`Caps`]): a claim brings the cases that hold it to its word, its absence
-//! those that want the documented refusal. The order is fixed.
+//! A [`Suite`] has a closure that makes a fresh volume ([`Fresh`]); each case gets one of its own.
+//! Cases are chosen by what the volume claims ([`Caps`]): a claim brings the cases that hold it to
+//! its word, its absence those that want the documented refusal. The order is fixed.
 //!
-//! A case that fails prints its name and the command that runs it alone.
+//! | suite | the volume | cases |
+//! |---|---|---|
+//! | [`Suite::new`] | empty, takes changes | make something and look at it |
+//! | [`Suite::reading`] | holds what a [`Manifest`] says | read it in every way |
+//! | [`Suite::coherent`] | holds anything | read it in every way: all must agree |
+//!
+//! A case that the volume cannot run is *skipped*, with the reason; it never counts as passed. Each
+//! has a time limit, so that one that hangs fails by its name.
 //!
 //! ```
 //! use volary_test::Suite;
@@ -20,41 +26,49 @@
 //! | `fresh` | a volume that a case gets |
 //! | `case` | what a case is given: that volume, and short words for what cases do |
 //! | `spec` | a case's name, and when it applies |
+//! | `limit` | a case in a thread of its own, for as long as it may take |
+//! | `record`, `contract`, `report` | what a failure tells |
 
 mod case;
+mod contract;
 mod fresh;
+mod limit;
+mod record;
+mod report;
 mod spec;
 
 pub use case::{Case, Item};
 pub use fresh::{Attacher, Checker, Fresh, Kept};
+pub use report::{Failure, Report};
 pub(crate) use spec::{CaseSpec, case_list};
 
 use crate::cases;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use crate::manifest::Manifest;
+use record::Record;
 use std::sync::Arc;
+use std::time::Duration;
 use volary_core::{Caps, Fs};
+
+/// How long a case may take unless [`Suite::limit`] says otherwise.
+const LIMIT: Duration = Duration::from_secs(60);
 
 /// The suite on one kind of volume.
 pub struct Suite {
     name: String,
     make: Arc<dyn Fn() -> Fresh + Send + Sync>,
+    cases: Vec<CaseSpec>,
+    manifest: Option<Arc<Manifest>>,
     left_out: Vec<(&'static str, &'static str)>,
     own_clock: bool,
-}
-
-/// How many cases did what.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
-    /// Held.
-    pub passed: usize,
-    /// Not for this volume, by its caps.
-    pub not_for_it: usize,
-    /// Left out by [`Suite::leave_out`].
-    pub left_out: usize,
+    limit: Duration,
+    stops: bool,
+    only: Option<String>,
+    alone: Option<fn(&str) -> String>,
+    progress: Option<Box<dyn Fn(&'static str)>>,
 }
 
 impl Suite {
-    /// Returns the suite on what `make` makes.
+    /// Returns the suite for volumes that are empty, on what `make` makes.
     pub fn new<F: Into<Fresh>>(
         name: impl Into<String>,
         make: impl Fn() -> F + Send + Sync + 'static,
@@ -62,9 +76,50 @@ impl Suite {
         Self {
             name: name.into(),
             make: Arc::new(move || make().into()),
+            cases: cases::all().copied().collect(),
+            manifest: None,
             left_out: Vec::new(),
             own_clock: false,
+            limit: LIMIT,
+            stops: false,
+            only: None,
+            alone: None,
+            progress: None,
         }
+    }
+
+    /// Returns the suite for volumes that hold what `manifest` says, and are only read.
+    pub fn reading<F: Into<Fresh>>(
+        name: impl Into<String>,
+        make: impl Fn() -> F + Send + Sync + 'static,
+        manifest: &Manifest,
+    ) -> Self {
+        Self {
+            cases: cases::reading::all().copied().collect(),
+            manifest: Some(Arc::new(manifest.clone())),
+            own_clock: true,
+            ..Self::new(name, make)
+        }
+    }
+
+    /// Returns the suite for volumes that hold anything: what each is seen to hold in the plainest
+    /// way is what all other ways of reading must agree with.
+    ///
+    /// # Errors
+    /// What is wrong already in the plainest way.
+    pub fn coherent<F: Into<Fresh>>(
+        name: impl Into<String>,
+        make: impl Fn() -> F + Send + Sync + 'static,
+    ) -> Result<Self, String> {
+        let make = Arc::new(make);
+        let look = Arc::clone(&make);
+        let manifest = limit::within(LIMIT * 10, move || {
+            let fresh: Fresh = look().into();
+            let manifest = Manifest::of_volume(&fresh.fs);
+            crate::manifest::as_root(|cx| fresh.fs.detach(cx)).map_err(|e| e.to_string())?;
+            manifest
+        })??;
+        Ok(Self::reading(name, move || make(), &manifest))
     }
 
     /// Puts the volume under a layer that should not be noticed.
@@ -79,12 +134,13 @@ impl Suite {
     }
 
     /// Leaves a case out, and says why each time that it does.
+    ///
+    /// # Panics
+    /// If there is no such case in any suite.
     #[must_use]
     pub fn leave_out(mut self, case: &'static str, why: &'static str) -> Self {
-        assert!(
-            cases::all().any(|c| c.name == case),
-            "there is no case '{case}'"
-        );
+        let mut all = cases::all().chain(cases::reading::all());
+        assert!(all.any(|c| c.name == case), "there is no case '{case}'");
         self.left_out.push((case, why));
         self
     }
@@ -106,69 +162,148 @@ impl Suite {
         self
     }
 
-    /// Runs the cases that fit the volume; with `VOLARY_CASE` set, only the
-    /// one of that name.
-    ///
-    /// # Panics
-    /// If a case fails, after all have run; the message lists them with the
-    /// command that runs each alone.
-    pub fn run(&self) -> Tally {
-        let caps = (self.make)().fs.caps();
-        let only = std::env::var("VOLARY_CASE").ok();
-        let mut tally = Tally::default();
-        let mut failed = Vec::new();
-        for spec in cases::all() {
-            if only.as_ref().is_some_and(|name| name != spec.name) {
-                continue;
-            }
-            if !applies(spec, &caps) {
-                tally.not_for_it += 1;
-            } else if let Some((_, why)) = self.left_out.iter().find(|l| l.0 == spec.name) {
-                println!("{}: left out: {}: {why}", self.name, spec.name);
-                tally.left_out += 1;
-            } else if self.run_case(spec) {
-                tally.passed += 1;
-            } else {
-                println!("{}: FAILED: {}", self.name, spec.name);
-                failed.push(spec.name);
-            }
-        }
-        println!("{}: {tally:?}", self.name);
-        assert!(failed.is_empty(), "{}", self.complain(&failed));
-        tally
+    /// Gives each case this long, in place of a minute.
+    #[must_use]
+    pub fn limit(mut self, limit: Duration) -> Self {
+        self.limit = limit;
+        self
     }
 
-    fn run_case(&self, spec: &CaseSpec) -> bool {
-        catch_unwind(AssertUnwindSafe(|| {
-            let mut fresh = (self.make)();
+    /// Ends the run with the first case that fails.
+    #[must_use]
+    pub fn stop_at_failure(mut self) -> Self {
+        self.stops = true;
+        self
+    }
+
+    /// Runs only the case of this name; `VOLARY_CASE` does the same from outside.
+    #[must_use]
+    pub fn only(mut self, case: impl Into<String>) -> Self {
+        self.only = Some(case.into());
+        self
+    }
+
+    /// Calls `tell` with the name of each case as it begins.
+    #[must_use]
+    pub fn progress(mut self, tell: impl Fn(&'static str) + 'static) -> Self {
+        self.progress = Some(Box::new(tell));
+        self
+    }
+
+    /// Names the command that runs a case alone, where it is not `cargo test`.
+    #[must_use]
+    pub fn alone(mut self, command: fn(&str) -> String) -> Self {
+        self.alone = Some(command);
+        self
+    }
+
+    /// Runs the cases that fit the volume, and prints the [`Report`].
+    ///
+    /// # Panics
+    /// If a case fails, after all have run; the message tells of each.
+    pub fn run(&self) -> Report {
+        let report = self.report();
+        println!("{report}");
+        assert!(report.held(), "{}", report.summary());
+        report
+    }
+
+    /// Runs the cases that fit the volume; with `VOLARY_CASE` set, only the one of that name.
+    pub fn report(&self) -> Report {
+        let mut report = Report {
+            name: self.name.clone(),
+            ..Report::default()
+        };
+        let caps = match self.caps() {
+            Ok(caps) => caps,
+            Err(what) => {
+                report
+                    .failed
+                    .push(self.failure(&MAKE, what, &Record::default()));
+                return report;
+            }
+        };
+        let only = self
+            .only
+            .clone()
+            .or_else(|| std::env::var("VOLARY_CASE").ok());
+        for spec in &self.cases {
+            if self.stops && !report.held() {
+                break;
+            }
+            if only.as_ref().is_none_or(|name| name == spec.name) {
+                self.add(&mut report, spec, &caps);
+            }
+        }
+        report
+    }
+
+    fn caps(&self) -> Result<Caps, String> {
+        let make = Arc::clone(&self.make);
+        limit::within(self.limit, move || make().fs.caps())
+    }
+
+    fn add(&self, report: &mut Report, spec: &CaseSpec, caps: &Caps) {
+        if let Some((_, why)) = self.left_out.iter().find(|l| l.0 == spec.name) {
+            report.left_out.push((spec.name, (*why).to_owned()));
+            return;
+        }
+        if let Some(why) = spec.unfit(caps) {
+            report.skipped.push((spec.name, why));
+            return;
+        }
+        if let Some(tell) = &self.progress {
+            tell(spec.name);
+        }
+        let record = Arc::new(Record::default());
+        match self.run_case(spec, &record) {
+            Ok(None) => report.passed.push(spec.name),
+            Ok(Some(why)) => report.skipped.push((spec.name, why)),
+            Err(what) => report.failed.push(self.failure(spec, what, &record)),
+        }
+    }
+
+    /// Returns why the case could not run to its end, if so.
+    fn run_case(&self, spec: &CaseSpec, record: &Arc<Record>) -> Result<Option<String>, String> {
+        let (make, record) = (Arc::clone(&self.make), Arc::clone(record));
+        let (run, own_clock, manifest) = (spec.run, self.own_clock, self.manifest.clone());
+        limit::within(self.limit, move || {
+            let mut fresh = make();
             let check = fresh.check.take();
-            let case = Case::new(fresh, self.own_clock);
-            (spec.run)(&case);
-            case.end();
+            let case = Case::new(fresh, own_clock, &record, manifest);
+            run(&case);
+            let skipped = case.end();
             if let Some(check) = check {
                 check().expect("the check of the detached volume");
             }
-        }))
-        .is_ok()
+            skipped
+        })
     }
 
-    fn complain(&self, failed: &[&str]) -> String {
-        let mut text = format!(
-            "{}: {} cases failed; to run one:\n",
-            self.name,
-            failed.len()
-        );
-        for name in failed {
-            text += &replay_command("VOLARY_CASE", name);
-            text.push('\n');
+    fn failure(&self, spec: &CaseSpec, what: String, record: &Record) -> Failure {
+        let call = record.last_of(spec.about).or(spec.about.first().copied());
+        let alone = match self.alone {
+            Some(command) => command(spec.name),
+            None => replay_command("VOLARY_CASE", spec.name),
+        };
+        Failure {
+            case: spec.name,
+            what,
+            contract: call.map_or("", contract::of),
+            operations: record.text(),
+            alone,
         }
-        text
     }
 }
 
-fn applies(spec: &CaseSpec, caps: &Caps) -> bool {
-    caps.has(spec.with) && caps.bits & spec.without == 0
-}
+/// What fails when there is not even a volume.
+const MAKE: CaseSpec = CaseSpec {
+    name: "a_volume_can_be_made",
+    with: 0,
+    without: 0,
+    about: &[],
+    run: |_| {},
+};
 
 /// Returns the command that runs the test that this thread is in again, with the
 /// environment variable `key` set.

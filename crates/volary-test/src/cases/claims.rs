@@ -5,6 +5,7 @@ use std::sync::Arc;
 use volary_core::{Access, Change, ChangeSink, Kind, Lock, Place, SetAttr};
 
 case_list! {
+    about Lock | Watch | Extents | Allocate | GetXattr | SetXattr | ListXattr | RemoveXattr;
     access_gives_a_part_of_what_is_wanted with CHECKS_ACCESS;
     access_is_unsupported without CHECKS_ACCESS;
     a_watch_can_be_had_and_ended with WATCH;

@@ -8,6 +8,7 @@ use std::thread::scope;
 use volary_core::{Cookie, Create, Kind, Mode};
 
 case_list! {
+    about Read | Write | Create | Unlink | Rename | ReadDir | Sync | Lookup | MkDir;
     writers_of_different_files_do_not_disturb_each_other with WRITE;
     writers_of_different_ranges_do_not_disturb_each_other with WRITE;
     a_reader_sees_each_write_whole_or_not_at_all with WRITE;

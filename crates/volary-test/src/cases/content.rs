@@ -5,6 +5,7 @@ use crate::suite::{Case, case_list};
 use volary_core::{Kind, Mode};
 
 case_list! {
+    about Read | Write | SetAttr | Allocate;
     what_is_written_is_read with WRITE;
     reading_stops_at_the_end with WRITE;
     writes_at_odd_offsets_change_nothing_else with WRITE;

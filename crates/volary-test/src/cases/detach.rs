@@ -4,6 +4,7 @@ use crate::suite::{Case, case_list};
 use volary_core::{Kind, Mode};
 
 case_list! {
+    about Detach | Sync;
     a_second_detach_does_nothing;
     after_detach_every_call_is_stale;
     detach_ends_opens with WRITE;

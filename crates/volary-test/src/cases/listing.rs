@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use volary_core::{Cookie, Kind, NodeId};
 
 case_list! {
+    about ReadDir;
     an_empty_directory_lists_nothing with WRITE;
     dot_and_dot_dot_are_not_listed with WRITE;
     the_listing_agrees_with_lookup with WRITE;

@@ -4,6 +4,7 @@ use crate::suite::{Case, case_list};
 use volary_core::{FileKind, Kind};
 
 case_list! {
+    about Lookup | Parent;
     a_missing_name_is_not_found;
     a_name_leads_to_the_same_node_each_time with WRITE;
     lookup_gives_the_attributes_that_getattr_gives with WRITE;

@@ -4,6 +4,7 @@ use crate::suite::{Case, case_list};
 use volary_core::{Create, Kind};
 
 case_list! {
+    about Lookup | Create | Rename | MkDir;
     ordinary_names_come_back_as_they_were_given with WRITE | CASE_KEEPING;
     names_in_other_scripts_come_back with WRITE | CASE_KEEPING;
     names_that_are_told_apart_by_case with WRITE | CASE_SENSITIVE;

@@ -4,6 +4,7 @@ use crate::suite::{Case, case_list};
 use volary_core::{Cookie, Kind, Mode, OpenId};
 
 case_list! {
+    about Open | Close | Read | Write;
     opening_a_directory_for_writing_is_refused with WRITE;
     a_directory_cannot_be_read_or_written with WRITE;
     a_closed_open_is_stale with WRITE;

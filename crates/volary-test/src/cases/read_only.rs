@@ -4,6 +4,7 @@ use crate::suite::{Case, case_list};
 use volary_core::{Caps, Create, FileKind, Kind, Mode, NodeId, RenameFlags, SetAttr};
 
 case_list! {
+    about Create | MkDir | Unlink | RmDir | Rename | SetAttr | Link | Open | Write;
     a_read_only_volume_refuses_every_change without WRITE;
     a_read_only_volume_can_be_read without WRITE;
     attached_for_reading_it_refuses_every_change with WRITE;

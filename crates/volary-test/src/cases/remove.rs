@@ -4,6 +4,7 @@ use crate::suite::{Case, case_list};
 use volary_core::{Create, Kind, Mode, SetAttr};
 
 case_list! {
+    about Unlink | RmDir;
     unlink_takes_away_the_name_and_the_node with WRITE;
     unlink_of_a_missing_name_is_not_found with WRITE;
     unlink_of_a_directory_is_refused with WRITE;

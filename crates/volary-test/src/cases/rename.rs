@@ -4,6 +4,7 @@ use crate::suite::{Case, case_list};
 use volary_core::{Caps, Kind, NodeId};
 
 case_list! {
+    about Rename;
     a_missing_name_cannot_be_renamed with WRITE;
     a_renamed_file_keeps_node_and_content with WRITE;
     a_file_moves_to_another_directory with WRITE;

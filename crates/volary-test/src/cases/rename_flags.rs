@@ -4,6 +4,7 @@ use crate::suite::{Case, case_list};
 use volary_core::{Kind, NodeId, RenameFlags};
 
 case_list! {
+    about Rename;
     keep_renames_to_a_free_name with WRITE;
     keep_does_not_replace with WRITE;
     keep_answers_invalid_before_exists with WRITE;

@@ -4,6 +4,7 @@ use crate::suite::{Case, case_list};
 use volary_core::{FileKind, Kind, Mode};
 
 case_list! {
+    about Symlink | ReadLink | MkNod | Link;
     a_symlink_holds_its_target with WRITE | SYMLINKS;
     a_symlink_need_not_lead_anywhere with WRITE | SYMLINKS;
     a_long_target_is_kept_or_refused_whole with WRITE | SYMLINKS;

@@ -4,6 +4,7 @@ use crate::suite::{Case, case_list};
 use volary_core::{Caps, FileKind};
 
 case_list! {
+    about StatFs | Sync | Parent | GetAttr;
     caps_make_sense;
     caps_stay_the_same with WRITE;
     the_root_is_a_directory_and_holds_itself;

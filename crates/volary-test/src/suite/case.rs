@@ -1,9 +1,12 @@
 //! What a case is given: a fresh volume, and short words for what cases do.
 
 use super::fresh::{Attacher, Fresh, Kept};
+use super::record::{Record, Recorder};
+use crate::manifest::Manifest;
 use crate::tree::Tree;
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use std::fmt::Debug;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use volary_core::{
     Attr, Cancel, Caps, Cookie, Create, Cred, Ctx, DirBuf, Entry, FileKind, Fs, Kind, Mode, Name,
@@ -25,6 +28,9 @@ pub struct Case {
     reattach: Option<Attacher>,
     read_only: Option<Attacher>,
     keep: Vec<Kept>,
+    record: Arc<Record>,
+    skipped: Mutex<Option<String>>,
+    manifest: Option<Arc<Manifest>>,
 }
 
 /// An entry as `readdir` gave it.
@@ -43,10 +49,15 @@ pub struct Item {
 }
 
 impl Case {
-    pub(super) fn new(fresh: Fresh, own_clock: bool) -> Self {
+    pub(super) fn new(
+        fresh: Fresh,
+        own_clock: bool,
+        record: &Arc<Record>,
+        manifest: Option<Arc<Manifest>>,
+    ) -> Self {
         Self {
             caps: fresh.fs.caps(),
-            fs: RwLock::new(fresh.fs),
+            fs: RwLock::new(Recorder::over(fresh.fs, record)),
             cred: Cred::root(),
             cancel: Cancel::new(),
             // An even second in 2023, which every format can keep.
@@ -55,17 +66,35 @@ impl Case {
             reattach: fresh.reattach,
             read_only: fresh.read_only,
             keep: fresh.keep,
+            record: Arc::clone(record),
+            skipped: Mutex::new(None),
+            manifest,
         }
     }
 
-    /// Detaches, and only then lets go of what the volume lies on.
-    pub(super) fn end(self) {
+    /// Says that the case, or the rest of it, cannot run on this volume.
+    pub fn skip(&self, why: impl Into<String>) {
+        *self.skipped.lock() = Some(why.into());
+    }
+
+    /// Returns what a volume that is only read holds.
+    ///
+    /// # Panics
+    /// In cases of the suite for volumes that take changes.
+    pub(crate) fn manifest(&self) -> &Manifest {
+        self.manifest.as_deref().expect("a manifest")
+    }
+
+    /// Detaches, and only then lets go of what the volume lies on. Returns why the case could not
+    /// run to its end.
+    pub(super) fn end(self) -> Option<String> {
         let ended = self.fs().detach(&self.cx());
         drop(self.fs);
         drop(self.reattach);
         drop(self.read_only);
         drop(self.keep);
         ended.expect("detach at the end of the case");
+        self.skipped.into_inner()
     }
 
     /// Returns the volume.
@@ -123,6 +152,7 @@ impl Case {
     /// Detaches and attaches again; false if the factory cannot.
     pub fn reattach(&self) -> bool {
         let Some(attach) = &self.reattach else {
+            self.skip("the rest needs the volume attached again (Fresh::reattach)");
             return false;
         };
         self.again(attach);
@@ -132,6 +162,7 @@ impl Case {
     /// Detaches and attaches again for reading; false if the factory cannot.
     pub fn reattach_read_only(&self) -> bool {
         let Some(attach) = &self.read_only else {
+            self.skip("the rest needs the volume attached for reading (Fresh::read_only)");
             return false;
         };
         self.again(attach);
@@ -140,7 +171,7 @@ impl Case {
 
     fn again(&self, attach: &Attacher) {
         self.fs().detach(&self.cx()).expect("detach");
-        *self.fs.write() = attach();
+        *self.fs.write() = Recorder::over(attach(), &self.record);
     }
 
     // ---- Names ----
@@ -373,7 +404,7 @@ impl Case {
         Ok((items.collect(), end))
     }
 
-    fn as_kept(&self, name: &[u8]) -> Vec<u8> {
+    pub(crate) fn as_kept(&self, name: &[u8]) -> Vec<u8> {
         if self.has(Caps::CASE_KEEPING) {
             name.to_vec()
         } else {
@@ -392,6 +423,7 @@ impl Case {
             assert!(end || !items.is_empty(), "readdir gave nothing, but no end");
             at = items.last().map_or(at, |i| i.next);
             all.extend(items);
+            assert!(all.len() <= LISTED_MAX, "readdir comes to no end");
             if end {
                 return all;
             }
@@ -447,6 +479,9 @@ impl Case {
         }
     }
 }
+
+/// Entries of a listing that comes to an end.
+const LISTED_MAX: usize = 1_000_000;
 
 /// Returns the names of a listing, sorted.
 pub(crate) fn sorted_names(items: &[Item]) -> Vec<String> {
