@@ -13,6 +13,7 @@
 //! | `serving` | servers and mounts |
 //! | `vol` | the volume |
 //! | `opening` | from a name to a volume; new ones, checks |
+//! | `conform` | the conformance suite on a driver in Python |
 //!
 //! # The interpreter's lock
 //!
@@ -29,6 +30,7 @@
 )]
 
 mod bulk;
+mod conform;
 mod device;
 mod error;
 mod facts;
@@ -46,6 +48,8 @@ mod walk;
 mod _volary {
     #[pymodule_export]
     use crate::bulk::Bulk;
+    #[pymodule_export]
+    use crate::conform::{conform, write_reference};
     #[pymodule_export]
     use crate::error::kinds;
     #[pymodule_export]

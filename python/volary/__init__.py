@@ -16,6 +16,7 @@ With ``fsspec`` installed, ``volary://docs/notes.txt::disk.img`` works wherever 
 
 from ._bulk import Bulk, bulk
 from ._check import CheckResult, Finding, check, mkfs
+from ._conform import CaseFailure, ConformReport, conform, write_reference
 from ._driver import Dir, File, ReadOnly, Symlink, volume
 from ._errors import (
     Busy,
@@ -35,7 +36,9 @@ from ._volume import Volume, Xattrs, open
 __all__ = [
     "Bulk",
     "Busy",
+    "CaseFailure",
     "CheckResult",
+    "ConformReport",
     "Corrupt",
     "Dir",
     "Entry",
@@ -58,9 +61,11 @@ __all__ = [
     "Xattrs",
     "bulk",
     "check",
+    "conform",
     "mkfs",
     "mount",
     "open",
     "serve",
     "volume",
+    "write_reference",
 ]

@@ -133,6 +133,20 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
         &["volary-testkit", "volary-mem", "volary-fat", "volary-block"],
     ),
     (
+        "volary-test",
+        &[
+            "volary-core",
+            "volary-fuse",
+            "volary-layers",
+            "volary-nfs",
+            "volary-session",
+            "volary-sim",
+            "volary-smb",
+            "volary-smb-client",
+        ],
+        &["volary-mem"],
+    ),
+    (
         "volary-testkit",
         &[
             "volary-core",
@@ -141,7 +155,7 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
             "volary-mem",
             "volary-layers",
             "volary-sim",
-            "volary-smb-client",
+            "volary-test",
         ],
         &[],
     ),
@@ -180,10 +194,14 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
     ),
     (
         "volary-cli",
-        &["volary", "volary-bench", "volary-sim"],
+        &["volary", "volary-bench", "volary-sim", "volary-test"],
         &["volary-testkit"],
     ),
-    ("volary-python", &["volary", "volary-driver"], &[]),
+    (
+        "volary-python",
+        &["volary", "volary-driver", "volary-test"],
+        &[],
+    ),
     (
         "volary-fuzz",
         &[

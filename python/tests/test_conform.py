@@ -1,0 +1,118 @@
+"""The conformance suite: a correct driver passes, and mistakes are caught."""
+
+import os
+
+import pytest
+
+import volary
+
+
+class Folder(volary.ReadOnly):
+    """A directory of the host."""
+
+    def __init__(self, top):
+        self.top = os.fsencode(top)
+
+    def place(self, path):
+        return os.path.join(self.top, os.fsencode(path))
+
+    def node(self, place):
+        told = os.lstat(place)
+        if os.path.islink(place):
+            return volary.Symlink(os.readlink(place))
+        if os.path.isdir(place):
+            return volary.Dir()
+        return volary.File(told.st_size)
+
+    def list(self, dir):
+        where = self.place(dir)
+        return {os.fsdecode(n): self.node(os.path.join(where, n)) for n in os.listdir(where)}
+
+    def find(self, dir, name):
+        place = os.path.join(self.place(dir), os.fsencode(name))
+        return self.node(place) if os.path.lexists(place) else None
+
+    def read(self, file, offset, length):
+        with open(self.place(file), "rb") as opened:
+            opened.seek(offset)
+            return opened.read(length)
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory):
+    tree = tmp_path_factory.mktemp("reference")
+    volary.write_reference(tree)
+    return tree
+
+
+def test_a_correct_driver_passes(reference):
+    report = volary.conform(lambda: Folder(reference), tree=reference)
+    assert report and len(report.passed) > 10
+    assert volary.conform(lambda: Folder(reference))
+
+
+class NoOffset(Folder):
+    def read(self, file, offset, length):
+        return (super().read(file, 0, offset + length) + bytes(length))[:length]
+
+
+class CutsLinks(Folder):
+    def node(self, place):
+        node = super().node(place)
+        return volary.Symlink(node.target[:3]) if node.kind == "symlink" else node
+
+
+class LosesOne(Folder):
+    def list(self, dir):
+        found = super().list(dir)
+        if len(found) > 100:
+            del found[sorted(found)[50]]
+        return found
+
+
+class ShortFiles(Folder):
+    def node(self, place):
+        node = super().node(place)
+        if node.kind == "file" and node.size > 5000:
+            node.size -= 1
+        return node
+
+
+class FindsAnything(Folder):
+    def find(self, dir, name):
+        return super().find(dir, name) or volary.File(0)
+
+
+class Raises(Folder):
+    def read(self, file, offset, length):
+        if offset > 4096:
+            raise RuntimeError("no bytes today")
+        return super().read(file, offset, length)
+
+
+@pytest.mark.parametrize(
+    "wrong", [NoOffset, CutsLinks, LosesOne, ShortFiles, FindsAnything, Raises]
+)
+def test_mistakes_are_caught(reference, wrong):
+    with pytest.raises(AssertionError, match="the contract"):
+        volary.conform(lambda: wrong(reference), tree=reference)
+    assert not volary.conform(lambda: wrong(reference), tree=reference, check=False)
+
+
+def test_what_cannot_be_made_is_told():
+    def make():
+        raise ValueError("no driver today")
+
+    with pytest.raises((AssertionError, OSError), match="no driver today"):
+        volary.conform(make)
+
+
+def test_one_case_alone(reference):
+    report = volary.conform(
+        lambda: Folder(reference), tree=reference, only="statfs_makes_sense"
+    )
+    assert report.passed == ["statfs_makes_sense"]
+    with pytest.raises(ValueError):
+        volary.conform(lambda: Folder(reference), tree=reference, only="no_such_case")
+    with pytest.raises(ValueError):
+        volary.conform(lambda: Folder(reference), compare=["colours"])
