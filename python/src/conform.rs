@@ -44,7 +44,9 @@ pub(crate) fn conform(py: Python<'_>, make: Py<PyAny>, how: Conforming) -> PyRes
             None => Suite::coherent(how.name.as_str(), attach)
                 .map_err(|words| Failure::new(Kind::Invalid, words))?,
         };
-        let suite = suite.limit(limit).alone(|case| format!("volary.conform(…, only={case:?})"));
+        let suite = suite
+            .limit(limit)
+            .alone(|case| format!("volary.conform(…, only={case:?})"));
         let suite = match how.only {
             Some(case) => suite.only(case),
             None => suite,
@@ -84,7 +86,9 @@ fn manifest(tree: &[u8], compare: &[String]) -> Result<Manifest, Failure> {
         ("owners", Lack::Owners),
         ("times", Lack::Times),
     ];
-    let left_out = lacks.into_iter().filter(|(word, _)| !compare.iter().any(|one| one == word));
+    let left_out = lacks
+        .into_iter()
+        .filter(|(word, _)| !compare.iter().any(|one| one == word));
     let manifest = left_out.fold(manifest, |manifest, (_, lack)| manifest.without(lack));
     Ok(manifest.without(Lack::Special).without(Lack::HardLinks))
 }
@@ -93,7 +97,9 @@ fn manifest(tree: &[u8], compare: &[String]) -> Result<Manifest, Failure> {
 #[pyfunction]
 pub(crate) fn write_reference(py: Python<'_>, dir: &[u8]) -> PyResult<()> {
     run(py, || {
-        let tree = reference::tree().without(Lack::Special).without(Lack::HardLinks);
+        // Who writes it may not be root, and is to read all of it.
+        let lacks = [Lack::Special, Lack::HardLinks, Lack::Owners, Lack::Modes];
+        let tree = lacks.into_iter().fold(reference::tree(), Manifest::without);
         let written = tree.write_dir(Path::new(OsStr::from_bytes(dir)));
         written.map_err(|e| of_host(&e))
     })
