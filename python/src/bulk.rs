@@ -100,7 +100,7 @@ impl Drop for Running {
 
 /// Files of a tree: `(path, stat, bytes)`, or `(path, None, error)`.
 #[pyclass(frozen, module = "volary._volary")]
-pub(crate) struct Bulk(Mutex<Own<Running>>);
+pub(crate) struct Bulk(Own<Running>);
 
 impl Bulk {
     /// Begins to read.
@@ -136,12 +136,12 @@ impl Bulk {
             let words = format!("cannot start a thread: {e}");
             Failure::new(Kind::Io, words)
         })?;
-        Ok(Self(Mutex::new(Own::new(Running {
+        Ok(Self(Own::new(Running {
             batches,
             ready: VecDeque::new(),
             is_awaited,
             run: Some(run),
-        }))))
+        })))
     }
 }
 
@@ -163,9 +163,10 @@ impl Bulk {
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
         loop {
             let came = run(py, || {
-                let mut running = self.0.lock();
                 // Closed, it has come to its end.
-                running.find_mut()?.map_or(Ok(Some(None)), Running::next)
+                let next =
+                    |running: Option<&mut Running>| running.map_or(Ok(Some(None)), Running::next);
+                self.0.with_any(next)
             })?;
             match came {
                 Some(item) => return item.map(|item| item.told(py)).transpose(),
@@ -176,7 +177,7 @@ impl Bulk {
 
     /// Ends it.
     fn close(&self, py: Python<'_>) {
-        py.detach(|| drop(self.0.lock().take()));
+        py.detach(|| drop(self.0.take()));
     }
 }
 

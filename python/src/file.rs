@@ -2,7 +2,6 @@
 
 use crate::error::{Failure, run};
 use crate::own::Own;
-use parking_lot::Mutex;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -11,11 +10,11 @@ use volary::{FileHow, VolFile};
 
 /// An open file: reads and writes at offsets.
 #[pyclass(frozen, module = "volary._volary")]
-pub(crate) struct File(Mutex<Own<Arc<VolFile>>>);
+pub(crate) struct File(Own<Arc<VolFile>>);
 
 impl From<VolFile> for File {
     fn from(file: VolFile) -> Self {
-        Self(Mutex::new(Own::new(Arc::new(file))))
+        Self(Own::new(Arc::new(file)))
     }
 }
 
@@ -41,9 +40,10 @@ impl File {
         py: Python<'_>,
         work: impl FnOnce(&VolFile) -> Result<T, Failure> + Send,
     ) -> PyResult<T> {
-        let found = self.0.lock().get().cloned();
-        let file = found.map_err(|e| e.raised(py))?;
-        run(py, move || work(&file))
+        run(py, || {
+            let file = self.0.with(|file| Ok(Arc::clone(file)))?;
+            work(&file)
+        })
     }
 }
 
@@ -78,11 +78,9 @@ impl File {
 
     /// Ends it; at the second call nothing happens.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        let taken = self.0.lock().take();
-        let Some(file) = taken else { return Ok(()) };
-        run(py, move || match Arc::into_inner(file) {
+        run(py, || match self.0.take().and_then(Arc::into_inner) {
             Some(file) => Ok(file.close()?),
-            // Another thread is in the middle of a call, and ends it with that.
+            // It was closed, or another thread is in the middle of a call, and ends it with that.
             None => Ok(()),
         })
     }

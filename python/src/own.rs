@@ -1,6 +1,7 @@
 //! [`Own`]: what belongs to the process that opened it.
 
 use crate::error::Failure;
+use parking_lot::{Mutex, MutexGuard};
 use pyo3::prelude::*;
 use std::mem::ManuallyDrop;
 use volary::Kind;
@@ -8,7 +9,7 @@ use volary::Kind;
 /// Something of one process. A fork has a copy of it without the threads that it needs, with locks that nobody gives
 /// back, and with changes that the other process is to write: it must neither use it nor end it.
 pub(crate) struct Own<T: Send> {
-    it: ManuallyDrop<Option<T>>,
+    it: ManuallyDrop<Mutex<Option<T>>>,
     process: u32,
 }
 
@@ -16,57 +17,47 @@ impl<T: Send> Own<T> {
     /// Returns what this process owns.
     pub(crate) fn new(it: T) -> Self {
         Self {
-            it: ManuallyDrop::new(Some(it)),
+            it: ManuallyDrop::new(Mutex::new(Some(it))),
             process: std::process::id(),
         }
     }
 
-    fn is_ours(&self) -> bool {
-        self.process == std::process::id()
-    }
-
-    /// Returns it; `None` once it was taken.
+    /// Does `work` with it. Others wait meanwhile.
     ///
     /// # Errors
-    /// `Stale` in a fork.
-    pub(crate) fn find_mut(&mut self) -> Result<Option<&mut T>, Failure> {
-        self.check()?;
-        Ok(self.it.as_mut())
+    /// `Stale` in a fork, and once it was taken; of `work`.
+    pub(crate) fn with<R>(
+        &self,
+        work: impl FnOnce(&mut T) -> Result<R, Failure>,
+    ) -> Result<R, Failure> {
+        work(self.lock()?.as_mut().ok_or_else(closed)?)
     }
 
-    /// Returns it.
+    /// Does `work` with what there is: nothing, once it was taken.
     ///
     /// # Errors
-    /// `Stale` in a fork, and once it was taken.
-    pub(crate) fn get(&self) -> Result<&T, Failure> {
-        self.check()?;
-        self.it.as_ref().ok_or_else(closed)
-    }
-
-    /// As [`get`](Self::get), to change it.
-    ///
-    /// # Errors
-    /// As there.
-    pub(crate) fn get_mut(&mut self) -> Result<&mut T, Failure> {
-        self.find_mut()?.ok_or_else(closed)
+    /// `Stale` in a fork; of `work`.
+    pub(crate) fn with_any<R>(
+        &self,
+        work: impl FnOnce(Option<&mut T>) -> Result<R, Failure>,
+    ) -> Result<R, Failure> {
+        work(self.lock()?.as_mut())
     }
 
     /// Takes it out: whoever comes later finds it closed. `None` if it was, and in a fork.
-    pub(crate) fn take(&mut self) -> Option<T> {
-        match self.is_ours() {
-            true => self.it.take(),
-            false => None,
-        }
+    pub(crate) fn take(&self) -> Option<T> {
+        self.lock().ok()?.take()
     }
 
     /// Returns whether it can be used.
     pub(crate) fn is_open(&self) -> bool {
-        self.is_ours() && self.it.is_some()
+        self.lock().is_ok_and(|it| it.is_some())
     }
 
-    fn check(&self) -> Result<(), Failure> {
-        match self.is_ours() {
-            true => Ok(()),
+    /// In a fork the lock itself is not touched: a thread of the other process may have had it.
+    fn lock(&self) -> Result<MutexGuard<'_, Option<T>>, Failure> {
+        match self.process == std::process::id() {
+            true => Ok(self.it.lock()),
             false => Err(forked()),
         }
     }

@@ -2,7 +2,6 @@
 
 use crate::error::{Failure, run};
 use crate::own::Own;
-use parking_lot::Mutex;
 use pyo3::prelude::*;
 use rustix::process::{getegid, geteuid};
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
@@ -56,7 +55,7 @@ impl Drop for Smb {
 /// A volume that is served.
 #[pyclass(frozen, module = "volary._volary")]
 pub(crate) struct Server {
-    running: Mutex<Own<Running>>,
+    running: Own<Running>,
     nfs: Option<SocketAddr>,
     smb: Option<SocketAddr>,
 }
@@ -81,7 +80,7 @@ impl Server {
     ///
     /// # Errors
     /// `Invalid` for addresses and words that are none; the host's for listening.
-    pub(crate) fn begin(vol: Vol, how: &Serving) -> Result<Self, Failure> {
+    pub(crate) fn begin(vol: &Vol, how: &Serving) -> Result<Self, Failure> {
         let mut running = Running {
             nfs: None,
             smb: None,
@@ -90,16 +89,16 @@ impl Server {
         let clients = clients(&how.clients)?;
         let (mut nfs, mut smb) = (None, None);
         if let Some(listen) = &how.nfs {
-            let server = begin_nfs(&vol, how, address(listen)?, clients.clone())?;
+            let server = begin_nfs(vol, how, address(listen)?, clients.clone())?;
             nfs = server.addresses().first().copied();
             running.nfs = Some(server);
         }
         if let Some(listen) = &how.smb {
-            let (server, at) = begin_smb(&vol, how, address(listen)?, clients)?;
+            let (server, at) = begin_smb(vol, how, address(listen)?, clients)?;
             smb = Some(at);
             running.smb = Some(server);
         }
-        let running = Mutex::new(Own::new(running));
+        let running = Own::new(running);
         Ok(Self { running, nfs, smb })
     }
 }
@@ -213,7 +212,7 @@ impl Server {
     /// Stops; at the second call nothing happens.
     fn stop(&self, py: Python<'_>) -> PyResult<()> {
         run(py, || {
-            let taken = self.running.lock().take();
+            let taken = self.running.take();
             let Some(Running { nfs, smb, _vol }) = taken else {
                 return Ok(());
             };
@@ -229,7 +228,7 @@ impl Server {
 /// A volume that is mounted.
 #[pyclass(frozen, module = "volary._volary")]
 pub(crate) struct Mount {
-    mounted: Mutex<Own<(Arc<Mounted>, Vol)>>,
+    mounted: Own<(Arc<Mounted>, Vol)>,
     path: Vec<u8>,
 }
 
@@ -246,7 +245,7 @@ impl Mount {
         let volume = Arc::clone(vol.volume());
         let mounted = volary::fuse::serve(volume, dir, &how, Stop::CallBeside)?;
         let path = mounted.path().as_os_str().as_bytes().to_vec();
-        let mounted = Mutex::new(Own::new((Arc::new(mounted), vol)));
+        let mounted = Own::new((Arc::new(mounted), vol));
         Ok(Self { mounted, path })
     }
 }
@@ -262,16 +261,15 @@ impl Mount {
     /// Unmounts; at the second call nothing happens. In use, it fails, and stays mounted unless `lazily`.
     fn unmount(&self, py: Python<'_>, lazily: bool) -> PyResult<()> {
         run(py, || {
-            let mounted = match self.mounted.lock().get() {
-                Ok((mounted, _)) => Arc::clone(mounted),
-                Err(_) => return Ok(()),
+            let Ok(mounted) = self.mounted.with(|(mounted, _)| Ok(Arc::clone(mounted))) else {
+                return Ok(());
             };
             let unmounted = match lazily {
                 true => mounted.unmount_lazily(),
                 false => mounted.unmount(),
             };
             if !matches!(&unmounted, Err(e) if e.kind() == Kind::Busy) {
-                drop(self.mounted.lock().take());
+                drop(self.mounted.take());
             }
             Ok(unmounted?)
         })

@@ -8,7 +8,6 @@ use crate::own::Own;
 use crate::ranges::{self, Asked};
 use crate::serving::{Mount, Server, Serving};
 use crate::walk::Walk;
-use parking_lot::Mutex;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 use std::ffi::OsStr;
@@ -19,11 +18,11 @@ use volary::{Caps, FileHow, SetAttr, SetTime};
 
 /// A volume that is open. Paths are bytes.
 #[pyclass(frozen, module = "volary._volary")]
-pub(crate) struct Vol(Mutex<Own<volary::Vol>>);
+pub(crate) struct Vol(Own<volary::Vol>);
 
 impl From<volary::Vol> for Vol {
     fn from(vol: volary::Vol) -> Self {
-        Self(Mutex::new(Own::new(vol)))
+        Self(Own::new(vol))
     }
 }
 
@@ -35,7 +34,7 @@ impl Vol {
         work: impl FnOnce(&volary::Vol) -> Result<T, Failure> + Send,
     ) -> PyResult<T> {
         run(py, || {
-            let vol = self.0.lock().get()?.clone();
+            let vol = self.0.with(|vol| Ok(vol.clone()))?;
             work(&vol)
         })
     }
@@ -48,13 +47,13 @@ impl Vol {
     /// Whether it can be used: neither closed, nor a fork's copy.
     #[getter]
     fn is_open(&self) -> bool {
-        self.0.lock().is_open()
+        self.0.is_open()
     }
 
     /// Makes everything durable, and ends the use of the volume; at the second call nothing happens.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         run(py, || {
-            let taken = self.0.lock().take();
+            let taken = self.0.take();
             Ok(taken.map_or(Ok(()), volary::Vol::close)?)
         })
     }
@@ -103,6 +102,7 @@ impl Vol {
     }
 
     /// Returns the bytes of each range, or the exception for it.
+    #[expect(clippy::needless_pass_by_value, reason = "it comes from Python")]
     fn cat_ranges<'py>(
         &self,
         py: Python<'py>,
@@ -169,19 +169,21 @@ impl Vol {
 
     fn mkdir(&self, py: Python<'_>, path: &[u8], parents: bool) -> PyResult<()> {
         self.with(py, |vol| {
-            Ok(match parents {
-                true => vol.mkdir_all(path)?,
-                false => vol.mkdir(path)?,
-            })
+            let made = match parents {
+                true => vol.mkdir_all(path),
+                false => vol.mkdir(path),
+            };
+            Ok(made?)
         })
     }
 
     fn remove(&self, py: Python<'_>, path: &[u8], recursive: bool) -> PyResult<()> {
         self.with(py, |vol| {
-            Ok(match recursive {
-                true => vol.remove_all(path)?,
-                false => vol.remove(path)?,
-            })
+            let removed = match recursive {
+                true => vol.remove_all(path),
+                false => vol.remove(path),
+            };
+            Ok(removed?)
         })
     }
 
@@ -284,7 +286,7 @@ impl Vol {
     /// Begins to serve.
     #[expect(clippy::needless_pass_by_value, reason = "it comes from Python")]
     fn serve(&self, py: Python<'_>, how: Serving) -> PyResult<Server> {
-        self.with(py, |vol| Server::begin(vol.clone(), &how))
+        self.with(py, |vol| Server::begin(vol, &how))
     }
 
     /// Mounts it on a directory.

@@ -32,6 +32,16 @@ _SHARED: "weakref.WeakValueDictionary[Tuple[Any, ...], Volume]" = weakref.WeakVa
 _LOCK = threading.Lock()
 
 
+def _in_fork() -> None:
+    """Forgets what a thread of the other process may have held or opened."""
+    global _LOCK
+    _LOCK = threading.Lock()
+    _SHARED.clear()
+
+
+os.register_at_fork(after_in_child=_in_fork)
+
+
 class VolaryFileSystem(AbstractFileSystem):  # type: ignore[misc]
     """A volume as a file system of fsspec.
 
