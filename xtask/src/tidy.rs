@@ -138,6 +138,20 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
         &["volary-testkit", "volary-mem", "volary-fat", "volary-block"],
     ),
     (
+        "volary-test",
+        &[
+            "volary-core",
+            "volary-fuse",
+            "volary-layers",
+            "volary-nfs",
+            "volary-session",
+            "volary-sim",
+            "volary-smb",
+            "volary-smb-client",
+        ],
+        &["volary-mem"],
+    ),
+    (
         "volary-testkit",
         &[
             "volary-core",
@@ -146,7 +160,7 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
             "volary-mem",
             "volary-layers",
             "volary-sim",
-            "volary-smb-client",
+            "volary-test",
         ],
         &[],
     ),
@@ -187,8 +201,13 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
     ),
     (
         "volary-cli",
-        &["volary", "volary-bench", "volary-sim"],
+        &["volary", "volary-bench", "volary-sim", "volary-test"],
         &["volary-driver", "volary-testkit"],
+    ),
+    (
+        "volary-python",
+        &["volary", "volary-driver", "volary-test"],
+        &[],
     ),
     (
         "volary-fuzz",
@@ -420,14 +439,16 @@ fn finding_codes(dir: &Path) -> BTreeSet<String> {
 }
 
 fn sources() -> Vec<PathBuf> {
-    ["crates", "drivers", "servers", "examples", "xtask", "fuzz"]
-        .iter()
-        .flat_map(|dir| files_below(&root().join(dir), "rs"))
-        .collect()
+    [
+        "crates", "drivers", "servers", "examples", "python", "xtask", "fuzz",
+    ]
+    .iter()
+    .flat_map(|dir| files_below(&root().join(dir), "rs"))
+    .collect()
 }
 
 fn pages() -> Vec<PathBuf> {
-    let folders = ["bench", "crates", "drivers", "servers"];
+    let folders = ["bench", "crates", "drivers", "python", "servers"];
     let below = |dir: &&str| files_below(&root().join(dir), "md");
     let mut pages: Vec<PathBuf> = folders.iter().flat_map(below).collect();
     for entry in std::fs::read_dir(root()).expect("root") {

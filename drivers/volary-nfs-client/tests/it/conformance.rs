@@ -14,7 +14,7 @@ fn fresh(served: Served, options: &NfsOptions) -> Fresh {
     Fresh::new(attach(&served, options)).keeping(served)
 }
 
-pub(crate) fn suite(name: &str, make: impl Fn() -> Fresh + 'static) -> Suite {
+pub(crate) fn suite(name: &str, make: impl Fn() -> Fresh + Send + Sync + 'static) -> Suite {
     Suite::new(name, make)
         .own_clock()
         .leave_out("a_punched_hole_reads_as_zeros", "NFS does not punch holes")
