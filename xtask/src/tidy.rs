@@ -309,6 +309,35 @@ fn releases_check_sums() {
 }
 
 #[test]
+fn crates_for_others_say_what_they_are() {
+    let members = ["crates", "drivers", "servers"];
+    let manifests = members
+        .iter()
+        .flat_map(|dir| files_below(&root().join(dir), "toml"));
+    let manifests = manifests.filter(|path| path.ends_with("Cargo.toml"));
+    for manifest in
+        manifests.filter(|path| !path.components().any(|c| c.as_os_str() == "templates"))
+    {
+        let text = std::fs::read_to_string(&manifest).expect("a manifest");
+        if text.contains("publish = false") {
+            continue;
+        }
+        for key in [
+            "description = ",
+            "license",
+            "readme = ",
+            "keywords = ",
+            "categories",
+        ] {
+            let has = text.lines().any(|line| line.starts_with(key));
+            assert!(has, "{} has no {key}", manifest.display());
+        }
+        let readme = manifest.with_file_name("README.md");
+        assert!(readme.is_file(), "{} is missing", readme.display());
+    }
+}
+
+#[test]
 fn source_files_can_be_read_at_a_sitting() {
     let mut long = Vec::new();
     for file in sources() {
