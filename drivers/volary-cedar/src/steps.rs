@@ -3,7 +3,9 @@
 //! if its writer had come no further.
 
 use crate::attached::Attached;
+use crate::file::File;
 use crate::names::Make;
+use crate::nodes::Nodes;
 use crate::nodes::node_id;
 use volary_core::{Ctx, Entry, Name, Result, SetAttr};
 
@@ -20,14 +22,14 @@ impl Attached {
         at: u64,
         data: &[u8],
     ) -> Result<u64> {
-        self.core.change(cx.now, |c| {
-            let (place, mut head) = c.home(uid)?;
+        self.files.change(cx.now, |c| {
+            let (place, mut head) = Nodes::of(c).home(uid)?;
             let len = data.len() as u64;
-            let runs = c.make_room(&mut head, at, len)?;
+            let runs = File::of(c).make_room(&mut head, at, len)?;
             head.touch(cx.now, true);
-            c.keep(&place, head)?;
-            c.check_fits()?;
-            c.fill(&runs, at, data)?;
+            Nodes::of(c).keep(&place, head)?;
+            c.core.check_fits()?;
+            File::of(c).fill(&runs, at, data)?;
             Ok(at + len)
         })
     }
@@ -44,15 +46,19 @@ impl Attached {
         at: u64,
         data: &[u8],
     ) -> Result<u64> {
-        let page = self.core.layout.page_len();
-        let had = self.core.home(uid)?.1.size.saturating_sub(at);
+        let page = self.files.core.layout.page_len();
+        let had = Nodes::of(&mut self.files)
+            .home(uid)?
+            .1
+            .size
+            .saturating_sub(at);
         let (over, mut rest) = data.split_at(data.len().min(had as usize));
         let (mut end, mut step) = (at + over.len() as u64, rest.len());
         while !rest.is_empty() {
             let (now, later) = rest.split_at(step.min(rest.len()));
             match self.try_write(cx, uid, end, now) {
                 Ok(done) => (end, rest) = (done, later),
-                Err(_) if self.core.too_much && step > page => step /= 2,
+                Err(_) if self.files.core.too_much && step > page => step /= 2,
                 Err(e) => return Err(e),
             }
         }
@@ -74,7 +80,7 @@ impl Attached {
         size: u64,
         last: impl FnOnce(&mut Self) -> Result<T>,
     ) -> Result<T> {
-        let before = self.core.home(uid)?.1.size;
+        let before = Nodes::of(&mut self.files).home(uid)?.1.size;
         let done = self.grow_in_steps(cx, uid, size).and_then(|()| last(self));
         if done.is_err() {
             // What failed is the answer; that the rest of it stays is no worse.
@@ -84,16 +90,16 @@ impl Attached {
     }
 
     fn grow_in_steps(&mut self, cx: &Ctx<'_>, uid: u64, size: u64) -> Result<()> {
-        let page = u64::from(self.core.layout.page);
+        let page = u64::from(self.files.core.layout.page);
         let mut step = size;
         loop {
-            let now = self.core.home(uid)?.1.size;
+            let now = Nodes::of(&mut self.files).home(uid)?.1.size;
             if now >= size {
                 return Ok(());
             }
             let next = now.saturating_add(step).min(size);
             match self.resize(cx, uid, next, |_| true) {
-                Err(_) if self.core.too_much && step > page => step /= 2,
+                Err(_) if self.files.core.too_much && step > page => step /= 2,
                 done => done?,
             }
         }
@@ -107,14 +113,14 @@ impl Attached {
         size: u64,
         that: impl Fn(u64) -> bool,
     ) -> Result<()> {
-        self.core.change(cx.now, |c| {
-            let (place, mut head) = c.home(uid)?;
+        self.files.change(cx.now, |c| {
+            let (place, mut head) = Nodes::of(c).home(uid)?;
             if !that(head.size) {
                 return Ok(());
             }
-            c.resize(&mut head, size)?;
+            File::of(c).resize(&mut head, size)?;
             head.touch(cx.now, true);
-            c.keep(&place, head)
+            Nodes::of(c).keep(&place, head)
         })
     }
 
