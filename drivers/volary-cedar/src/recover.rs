@@ -218,11 +218,7 @@ pub(crate) fn open(dev: Arc<dyn BlockDevice>, how: &How) -> Result<(Files, Recov
     let wanted = wanted_leaders(&mut files, std::mem::take(&mut newest.leaders))?;
     let core = &mut files.core;
     if read_only {
-        core.leaders.extend(
-            wanted
-                .into_iter()
-                .map(|(page, image)| (page, pending(image))),
-        );
+        keep_leaders(core, wanted);
         return Ok((files, recovered));
     }
     core.takes = Takes::Unopened;
@@ -235,9 +231,11 @@ pub(crate) fn open(dev: Arc<dyn BlockDevice>, how: &How) -> Result<(Files, Recov
     Ok((files, recovered))
 }
 
-/// Returns a logged leader of a volume that is only read: it never goes home.
-fn pending(image: Image) -> Pending {
-    Pending { image, third: 0 }
+/// Keeps the logged leaders of a volume that is only read: they never go home.
+fn keep_leaders(core: &mut Core, leaders: BTreeMap<u32, Image>) {
+    for (page, image) in leaders {
+        core.leaders.insert(page, Pending { image, third: 0 });
+    }
 }
 
 /// Step 4: the replayed pages go home, to both copies.
