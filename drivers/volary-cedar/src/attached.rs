@@ -1,4 +1,4 @@
-//! An attached volume: the core, and what lives only while it is attached.
+//! An attached volume: its files, and what lives only while it is attached.
 
 use crate::cookies::Cookies;
 use crate::entry::{Entry as Named, Head, Part, dir_prefix, name_of_key};

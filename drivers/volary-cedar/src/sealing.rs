@@ -196,7 +196,7 @@ impl<'a> Sealing<'a> {
     /// durable; if they are of bytes before these only, they stay.
     ///
     /// # Errors
-    /// As [`change`](Self::change).
+    /// As [`change`](Files::change).
     pub(crate) fn unseal(&mut self, uid: u64, offset: u64, now: Time) -> Result<()> {
         let (_, head) = Nodes::of(self.files).home(uid)?;
         let Some(sums) = self.sums(&head)?.filter(|sums| offset < sums.len()) else {
@@ -295,7 +295,7 @@ impl<'a> Sealing<'a> {
     /// there is no room for them, or it cannot be read, it stays unsealed.
     ///
     /// # Errors
-    /// As [`change`](Self::change), but for `NoSpace`.
+    /// As [`change`](Files::change), but for `NoSpace`.
     pub(crate) fn seal(&mut self, uid: u64, now: Time) -> Result<()> {
         let Some(sums) = self.files.seals.waiting.remove(&uid) else {
             return Ok(());

@@ -13,8 +13,7 @@ impl Attached {
     /// Writes bytes in one change.
     ///
     /// # Errors
-    /// As [`Core::make_room`](crate::core::Core::make_room) and
-    /// [`fill`](crate::core::Core::fill).
+    /// As [`File::make_room`] and [`fill`](File::fill).
     pub(crate) fn try_write(
         &mut self,
         cx: &Ctx<'_>,
@@ -72,7 +71,7 @@ impl Attached {
     /// it takes, and then does `last`. If any of it fails the file is as long as it was.
     ///
     /// # Errors
-    /// As [`Core::resize`](crate::core::Core::resize) and `last`.
+    /// As [`File::resize`] and `last`.
     pub(crate) fn grow_and<T>(
         &mut self,
         cx: &Ctx<'_>,

@@ -228,7 +228,7 @@ impl<'a> Versions<'a> {
     /// its own, the oldest first; all older ones of a file without a name.
     ///
     /// # Errors
-    /// As [`change`](Self::change); `Stale`.
+    /// As [`change`](Files::change); `Stale`.
     pub(crate) fn shed(&mut self, uid: u64, now: Time) -> Result<()> {
         let (place, head) = Nodes::of(self.files).home(uid)?;
         let keep = if is_named(&place) {
@@ -248,7 +248,7 @@ impl<'a> Versions<'a> {
     /// Destroys a node without a name, with its older versions.
     ///
     /// # Errors
-    /// As [`change`](Self::change); `Stale`.
+    /// As [`change`](Files::change); `Stale`.
     pub(crate) fn let_go(&mut self, uid: u64, now: Time) -> Result<()> {
         self.shed(uid, now)?;
         self.files

@@ -37,7 +37,7 @@ impl Attached {
     /// Returns the way to a node of the remote.
     ///
     /// # Errors
-    /// As [`far_path`](crate::core::Core::far_path).
+    /// As [`far_path`](Links::far_path).
     pub(crate) fn far_path(&mut self, uid: u64) -> Result<Path> {
         Links::of(&mut self.files).far_path(uid)
     }
@@ -242,7 +242,7 @@ impl Attached {
     /// Links a file or directory to one of the remote.
     ///
     /// # Errors
-    /// As [`link_far`](crate::core::Core::link_far).
+    /// As [`link_far`](Links::link_far).
     pub(crate) fn link_far(
         &mut self,
         cx: &Ctx<'_>,

@@ -254,7 +254,7 @@ impl<'a> Links<'a> {
     /// name in a change of its own.
     ///
     /// # Errors
-    /// As [`change`](Self::change).
+    /// As [`change`](Files::change).
     pub(crate) fn forget_name(&mut self, dir: u64, name: &[u8], now: Time) -> Result<()> {
         let Some((_, entry)) = Nodes::of(self.files).find(dir, name)? else {
             return Ok(());
@@ -270,7 +270,7 @@ impl<'a> Links<'a> {
     /// Takes away all names in a directory of the remote, and under it.
     ///
     /// # Errors
-    /// As [`change`](Self::change).
+    /// As [`change`](Files::change).
     pub(crate) fn forget_names_in(&mut self, dir: u64, now: Time) -> Result<()> {
         while let Some((place, entry)) = self.deepest(dir)? {
             self.files
@@ -429,7 +429,7 @@ impl<'a> Links<'a> {
     /// are free, and some more. False if there are not enough.
     ///
     /// # Errors
-    /// As [`change`](Self::change).
+    /// As [`change`](Files::change).
     pub(crate) fn make_room_far(&mut self, pages: u32, now: Time) -> Result<bool> {
         let free = |c: &Self| {
             let waiting = c.files.core.batch.freed.pages();
