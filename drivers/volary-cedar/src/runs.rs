@@ -1,7 +1,6 @@
 //! Where the pages of a file lie. The first page of a file is its leader.
 
 use crate::ondisk::get_u32;
-use crate::volume::Layout;
 
 /// A run of pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,39 +93,6 @@ impl Runs {
     /// Returns the checksum that the leader carries.
     pub(crate) fn checksum(&self) -> u32 {
         crc32c::crc32c(&Self::encode(&self.0))
-    }
-}
-
-impl Layout {
-    /// Largest file, in bytes.
-    pub(crate) fn size_max(&self) -> u64 {
-        (u64::from(self.pages) * u64::from(self.page)).max(1 << 40)
-    }
-
-    /// Pages that content of `size` bytes takes, the leader with them.
-    pub(crate) fn pages_for(&self, size: u64) -> u32 {
-        match size.div_ceil(u64::from(self.page)) {
-            0 => 0,
-            n => u32::try_from(n + 1).unwrap_or(u32::MAX),
-        }
-    }
-
-    /// Cuts a range of a file's bytes into stretches of the device.
-    pub(crate) fn stretches(&self, runs: &Runs, offset: u64, len: u64) -> Vec<(u64, u64)> {
-        let page = u64::from(self.page);
-        let mut out = Vec::new();
-        let (mut at, end) = (offset, offset + len);
-        while at < end {
-            // The leader is page 0 of the runs.
-            let Some(run) = u32::try_from(at / page + 1).ok().and_then(|p| runs.find(p)) else {
-                break;
-            };
-            let within = at % page;
-            let n = (u64::from(run.len) * page - within).min(end - at);
-            out.push((self.offset(run.start) + within, n));
-            at += n;
-        }
-        out
     }
 }
 
