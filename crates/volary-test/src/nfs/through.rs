@@ -35,6 +35,7 @@ const LEFT_OUT: [(&[&str], &str); 5] = [
             "room_comes_back_with_the_last_open",
             "a_replaced_file_that_is_open_lives_on",
             "a_replacing_rename_never_leaves_the_name_free",
+            "an_open_for_reading_takes_no_writes",
         ],
         "NFS has no opens: a node goes with its last name",
     ),

@@ -130,12 +130,7 @@ impl Planted {
     }
 
     /// Gives entries on, with the mistake.
-    fn pass(
-        &self,
-        (dir, node): (OpenId, NodeId),
-        all: &DirBuf,
-        out: &mut DirBuf,
-    ) -> bool {
+    fn pass(&self, (dir, node): (OpenId, NodeId), all: &DirBuf, out: &mut DirBuf) -> bool {
         for (index, entry) in all.iter().enumerate() {
             let (mut node_given, mut kind, mut name) = (entry.node, entry.kind, entry.name);
             let mut attr = entry.attr.map(|attr| self.wrong(attr));
