@@ -14,6 +14,7 @@ use std::sync::Arc;
 type Make = Arc<dyn Fn() -> Fresh + Send + Sync>;
 
 /// Cases and why they are left out.
+#[cfg(any(feature = "fuse", feature = "nfs", feature = "smb"))]
 type LeftOut = (&'static [&'static str], &'static str);
 
 /// A volume that is held to its word everywhere: plain; under each layer that should not be noticed
@@ -86,24 +87,31 @@ impl Everywhere {
 
     /// Runs all.
     pub fn reports(&self) -> Vec<Report> {
-        let mut suites = vec![self.suite("plain", Arc::clone(&self.make))];
-        #[cfg(feature = "layers")]
-        suites.extend(layers::TRANSPARENT.iter().map(|&(name, layer)| {
-            self.suite("plain", Arc::clone(&self.make))
-                .under(name, layer)
-        }));
-        #[cfg(feature = "fuse")]
-        suites.extend(fuse::suite(self));
-        #[cfg(feature = "nfs")]
-        suites.push(servers::nfs(self));
-        #[cfg(feature = "smb")]
-        suites.push(servers::smb(self));
-        let all = suites.into_iter().map(|suite| {
+        let suites = self.ways().into_iter();
+        let all = suites.map(|suite| {
             let mine = self.left_out.iter();
             mine.fold(suite, |suite, (case, why)| suite.leave_out(case, why))
                 .report()
         });
         all.collect()
+    }
+
+    fn ways(&self) -> Vec<Suite> {
+        let plain = || self.suite("plain", Arc::clone(&self.make));
+        #[cfg(feature = "layers")]
+        let layered = layers::TRANSPARENT.iter();
+        #[cfg(feature = "layers")]
+        let layered = layered.map(|&(name, layer)| plain().under(name, layer));
+        #[cfg(not(feature = "layers"))]
+        let layered = std::iter::empty();
+        let ways = std::iter::once(plain()).chain(layered);
+        #[cfg(feature = "fuse")]
+        let ways = ways.chain(fuse::suite(self));
+        #[cfg(feature = "nfs")]
+        let ways = ways.chain([servers::nfs(self)]);
+        #[cfg(feature = "smb")]
+        let ways = ways.chain([servers::smb(self)]);
+        ways.collect()
     }
 
     fn suite(&self, way: &str, make: Make) -> Suite {

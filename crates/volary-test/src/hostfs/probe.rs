@@ -98,7 +98,29 @@ fn try_each(dir: &Path) -> io::Result<Caps> {
         caps = caps.without(ability);
     }
     caps.time_step = time_step(&other)?;
+    // Where there are no holes, a size takes room.
+    if caps.has(Caps::HOLES) {
+        caps.size_max = size_max(&open);
+        open.set_len(0)?;
+    }
     Ok(caps)
+}
+
+/// Returns the greatest size that a file takes and shows.
+fn size_max(file: &File) -> u64 {
+    let takes = |size: u64| {
+        let shown = || file.metadata().is_ok_and(|stat| stat.len() == size);
+        file.set_len(size).is_ok() && shown()
+    };
+    let (mut taken, mut refused) = (8192, i64::MAX as u64 + 1);
+    while taken + 1 < refused {
+        let size = taken + (refused - taken) / 2;
+        match takes(size) {
+            true => taken = size,
+            false => refused = size,
+        }
+    }
+    taken
 }
 
 fn keeps_modes(file: &Path) -> bool {
