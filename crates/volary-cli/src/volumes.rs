@@ -48,6 +48,17 @@ impl From<OptionArgs> for AttachArgs {
 }
 
 impl AttachArgs {
+    /// Returns the layers over the volume, the first lowest.
+    pub(crate) fn layers(&self) -> &[String] {
+        &self.options.layers
+    }
+
+    /// Returns whether nothing was said about the volume.
+    pub(crate) fn is_empty(&self) -> bool {
+        let OptionArgs { options, layers } = &self.options;
+        options.is_empty() && layers.is_empty() && self.kind.kind.is_none()
+    }
+
     /// As the driver wants it.
     ///
     /// # Errors

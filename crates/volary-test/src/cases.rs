@@ -1,6 +1,7 @@
 //! The cases of the conformance suite, by what they are about.
 
 mod attributes;
+mod careful;
 mod claims;
 mod concurrency;
 mod content;
@@ -40,6 +41,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static CaseSpec> {
         space::CASES,
         detach::CASES,
         read_only::CASES,
+        careful::CASES,
         concurrency::CASES,
     ]
     .into_iter()

@@ -15,6 +15,7 @@ mod attr;
 mod entries;
 mod errno;
 mod fs;
+mod probe;
 mod table;
 mod through;
 
@@ -24,7 +25,8 @@ use std::sync::Arc;
 use volary_core::{Caps, Fs, Result};
 
 pub use fs::HostFs;
-pub use through::{excused, through};
+pub use probe::{caps_by_looking, caps_by_trying};
+pub use through::{excused, shown, through};
 
 /// Returns the directory at `path`, claiming `caps`. Without [`Caps::WRITE`] every change is refused
 /// here, so that the directory stays as it is.

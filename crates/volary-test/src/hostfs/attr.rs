@@ -61,6 +61,11 @@ pub(super) fn set(fd: impl AsFd, kind: FileKind, set: &SetAttr) -> Result<()> {
     }
     let path = path_of(&fd);
     if let Some(size) = set.size {
+        match kind {
+            FileKind::File => {}
+            FileKind::Dir => return Err(Kind::IsDir.into()),
+            _ => return Err(Kind::Invalid.into()),
+        }
         if i64::try_from(size).is_err() {
             return Err(Kind::TooBig.into());
         }

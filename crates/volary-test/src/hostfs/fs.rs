@@ -381,6 +381,10 @@ impl FileSystem for HostFs {
 
     fn open(&self, _: &Ctx<'_>, node: NodeId, mode: Mode) -> Result<OpenId> {
         let fd = self.table.node(node)?;
+        // A device would do something, and a fifo wait for its other end.
+        if !matches!(attr::of(&fd)?.kind, FileKind::File | FileKind::Dir) {
+            return Err(Kind::Invalid.into());
+        }
         let path = attr::path_of(&fd);
         let file = openat(CWD, path, flags_of(mode), HostMode::empty()).map_err(from_errno)?;
         Ok(self.table.add_open(node, file))

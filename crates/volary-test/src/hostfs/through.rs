@@ -11,6 +11,11 @@ const LATER: &str = "the kernel tells of the last close, and of what it forgets,
 /// What a mount, or [`hostfs`](super), does not show of a volume.
 const HIDDEN: u32 = Caps::XATTRS | Caps::EXTENTS | Caps::CHECKS_ACCESS | Caps::SHARED_LOCKS;
 
+/// Returns what a mount shows of what its volume can do.
+pub fn shown(caps: Caps) -> Caps {
+    caps.without(HIDDEN)
+}
+
 /// Returns the suite on mounts that `mount` makes: each a directory, what its volume can do, and what
 /// is to be kept for as long as it is used.
 pub fn through<T: Any + Send + Sync>(
@@ -19,11 +24,11 @@ pub fn through<T: Any + Send + Sync>(
 ) -> Suite {
     let make = move || {
         let (dir, caps, mount) = mount();
-        let caps = caps.without(HIDDEN);
+        let caps = shown(caps);
         let fs = super::open(&dir, caps).expect("the mounted directory");
         Fresh::new(fs).keeping(mount)
     };
-    Suite::new(name, make).own_clock().leave_out_all(&LEFT_OUT)
+    excused(Suite::new(name, make))
 }
 
 const LEFT_OUT: [(&[&str], &str); 4] = [
@@ -49,10 +54,8 @@ const LEFT_OUT: [(&[&str], &str); 4] = [
     ),
 ];
 
-/// Excuses a suite that reads for what a mount, or [`hostfs`](super), does in the volume's place.
+/// Excuses a suite for what a mount, or [`hostfs`](super), does in the volume's place.
 #[must_use]
 pub fn excused(suite: Suite) -> Suite {
-    suite.own_clock().leave_out_all(&LEFT_OUT_OF_READING)
+    suite.own_clock().leave_out_all(&LEFT_OUT)
 }
-
-const LEFT_OUT_OF_READING: [(&[&str], &str); 0] = [];

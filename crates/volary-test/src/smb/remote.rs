@@ -424,6 +424,13 @@ impl FileSystem for Remote {
         })
     }
 
+    fn readlink(&self, _: &Ctx<'_>, node: NodeId) -> Result<Vec<u8>> {
+        self.with(|state| {
+            state.path(node)?;
+            Err(Kind::Invalid.into())
+        })
+    }
+
     fn setattr(&self, cx: &Ctx<'_>, node: NodeId, set: &SetAttr) -> Result<Attr> {
         let attr = self.getattr(cx, node)?;
         let other = |want: Option<u32>, is| want.is_some_and(|want| want != is);
