@@ -56,7 +56,7 @@ impl AttachArgs {
     /// Returns whether nothing was said about the volume.
     pub(crate) fn is_empty(&self) -> bool {
         let OptionArgs { options, layers } = &self.options;
-        options.is_empty() && layers.is_empty() && self.kind.kind.is_none()
+        options.is_empty() && layers.is_empty() && self.kind.is_none()
     }
 
     /// As the driver wants it.
