@@ -21,9 +21,9 @@ use volary::{
 #[derive(clap::Args, Clone, Debug, Default)]
 pub(crate) struct AttachArgs {
     #[command(flatten)]
-    options: OptionArgs,
+    pub(crate) options: OptionArgs,
     #[command(flatten)]
-    kind: KindArg,
+    pub(crate) kind: KindArg,
 }
 
 /// Those that have no other meaning for any command.
@@ -32,10 +32,10 @@ pub(crate) struct OptionArgs {
     /// How to open the volume: options of every volume and of its format, with commas
     /// between them; volary formats lists them
     #[arg(short = 'o', long = "options", value_name = "OPTIONS")]
-    options: Vec<String>,
+    pub(crate) options: Vec<String>,
     /// Puts a layer over each volume, the first lowest; volary layers lists them
     #[arg(long = "layer", value_name = "LAYER[=ARGUMENT]")]
-    layers: Vec<String>,
+    pub(crate) layers: Vec<String>,
 }
 
 impl From<OptionArgs> for AttachArgs {
@@ -48,17 +48,6 @@ impl From<OptionArgs> for AttachArgs {
 }
 
 impl AttachArgs {
-    /// Returns the layers over the volume, the first lowest.
-    pub(crate) fn layers(&self) -> &[String] {
-        &self.options.layers
-    }
-
-    /// Returns whether nothing was said about the volume.
-    pub(crate) fn is_empty(&self) -> bool {
-        let OptionArgs { options, layers } = &self.options;
-        options.is_empty() && layers.is_empty() && self.kind.is_none()
-    }
-
     /// As the driver wants it.
     ///
     /// # Errors

@@ -4,25 +4,18 @@
 mod fuse;
 #[cfg(feature = "layers")]
 mod layers;
+mod plain;
 #[cfg(any(feature = "nfs", feature = "smb"))]
 mod servers;
 
 use crate::{Fresh, Manifest, Report, Suite};
+use plain::Plain;
 use std::sync::Arc;
-
-/// Makes a volume for each case.
-type Make = Arc<dyn Fn() -> Fresh + Send + Sync>;
-
-/// Cases and why they are left out.
-#[cfg(any(feature = "fuse", feature = "nfs", feature = "smb"))]
-type LeftOut = (&'static [&'static str], &'static str);
 
 /// A volume that is held to its word everywhere: plain; under each layer that should not be noticed
 /// (feature `layers`); through FUSE, NFS and SMB (features of these names).
 pub struct Everywhere {
-    name: String,
-    make: Make,
-    manifest: Option<Manifest>,
+    volume: Plain,
     left_out: Vec<(&'static str, &'static str)>,
 }
 
@@ -44,9 +37,11 @@ impl Everywhere {
         make: impl Fn() -> F + Send + Sync + 'static,
     ) -> Self {
         Self {
-            name: name.into(),
-            make: Arc::new(move || make().into()),
-            manifest: None,
+            volume: Plain {
+                name: name.into(),
+                make: Arc::new(move || make().into()),
+                manifest: None,
+            },
             left_out: Vec::new(),
         }
     }
@@ -57,10 +52,9 @@ impl Everywhere {
         make: impl Fn() -> F + Send + Sync + 'static,
         manifest: &Manifest,
     ) -> Self {
-        Self {
-            manifest: Some(manifest.clone()),
-            ..Self::new(name, make)
-        }
+        let mut all = Self::new(name, make);
+        all.volume.manifest = Some(manifest.clone());
+        all
     }
 
     /// Leaves a case out everywhere.
@@ -97,7 +91,7 @@ impl Everywhere {
     }
 
     fn ways(&self) -> Vec<Suite> {
-        let plain = || self.suite("plain", Arc::clone(&self.make));
+        let plain = || self.volume.suite("plain", Arc::clone(&self.volume.make));
         #[cfg(feature = "layers")]
         let layered = layers::TRANSPARENT.iter();
         #[cfg(feature = "layers")]
@@ -106,38 +100,11 @@ impl Everywhere {
         let layered = std::iter::empty();
         let ways = std::iter::once(plain()).chain(layered);
         #[cfg(feature = "fuse")]
-        let ways = ways.chain(fuse::suite(self));
+        let ways = ways.chain(fuse::suite(&self.volume));
         #[cfg(feature = "nfs")]
-        let ways = ways.chain([servers::nfs(self)]);
+        let ways = ways.chain([servers::nfs(&self.volume)]);
         #[cfg(feature = "smb")]
-        let ways = ways.chain([servers::smb(self)]);
+        let ways = ways.chain([servers::smb(&self.volume)]);
         ways.collect()
     }
-
-    fn suite(&self, way: &str, make: Make) -> Suite {
-        let name = format!("{} {way}", self.name);
-        match &self.manifest {
-            None => Suite::new(name, move || make()),
-            Some(manifest) => Suite::reading(name, move || make(), manifest),
-        }
-    }
 }
-
-/// A volume and what it lives on, without what can be done with it from outside.
-#[cfg(any(feature = "fuse", feature = "nfs", feature = "smb"))]
-fn volume(fs: volary_core::Fs) -> Arc<volary_session::Volume> {
-    volary_session::Volume::new(fs, volary_session::VolumeOptions::new("test", clock))
-}
-
-#[cfg(any(feature = "fuse", feature = "nfs", feature = "smb"))]
-#[expect(clippy::disallowed_methods, reason = "servers run by the host's clock")]
-fn clock() -> volary_core::Time {
-    std::time::SystemTime::now().into()
-}
-
-/// Cases that clients do not pass on to a volume which is only read.
-#[cfg(any(feature = "fuse", feature = "nfs", feature = "smb"))]
-const LOOKS_FIRST: LeftOut = (
-    &["a_read_only_volume_refuses_every_change"],
-    "clients look for what they are to remove or rename, and find nothing",
-);

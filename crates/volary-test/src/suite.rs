@@ -37,6 +37,7 @@ mod record;
 mod report;
 mod spec;
 
+pub(crate) use case::as_kept;
 pub use case::{Case, Item};
 pub use fresh::{Attacher, Checker, Fresh, Kept};
 pub use report::{Failure, Report};

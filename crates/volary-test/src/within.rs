@@ -4,7 +4,8 @@ use parking_lot::Mutex;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use volary_core::{
-    Caps, Create, Ctx, Entry, Fs, Kind, Layer, Mode, Name, NodeId, Op, OpenId, Result, SetAttr,
+    Call, Caps, Create, Ctx, Entry, Fs, Kind, Layer, Mode, Name, NodeId, Op, OpenId, Result,
+    SetAttr,
 };
 
 /// A layer whose root is a directory of the volume below. Detaching it ends its own opens and no
@@ -36,6 +37,11 @@ impl Within {
         self
     }
 
+    /// Returns whether the volume below cannot do this at all, which it says before `ReadOnly`.
+    fn lacks(&self, call: Call) -> bool {
+        matches!(call, Call::SetXattr | Call::RemoveXattr) && !self.below.caps().has(Caps::XATTRS)
+    }
+
     fn check(&self) -> Result<()> {
         match self.ended.load(Ordering::Acquire) {
             true => Err(Kind::Stale.into()),
@@ -51,7 +57,7 @@ impl Layer for Within {
 
     fn around<T>(&self, op: &Op<'_>, call: impl FnOnce() -> Result<T>) -> Result<T> {
         self.check()?;
-        if op.call.changes() && !self.takes_changes {
+        if op.call.changes() && !self.takes_changes && !self.lacks(op.call) {
             return Err(Kind::ReadOnly.into());
         }
         call()

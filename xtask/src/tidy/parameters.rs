@@ -16,7 +16,7 @@ const TUPLES: &[(&str, usize)] = &[
     ("crates/volary-session", 2),
     ("crates/volary-sim", 2),
     ("crates/volary-smb-client", 7),
-    ("crates/volary-testkit", 16),
+    ("crates/volary-test", 16),
     ("drivers/volary-cedar", 13),
     ("drivers/volary-ext4", 5),
     ("drivers/volary-fat", 10),

@@ -26,7 +26,7 @@ const TYPES: &[(&str, &str, usize, usize, &str)] = &[
         "the public interface: a method for each thing that a server asks; state is in parts below",
     ),
     (
-        "crates/volary-testkit",
+        "crates/volary-test",
         "Case",
         50,
         1,

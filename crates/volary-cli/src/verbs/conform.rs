@@ -7,7 +7,7 @@ use crate::clock;
 use crate::exit::{Done, Exit, Fail};
 use crate::out;
 use crate::stack::{self, stack};
-use crate::volumes::{AttachArgs, Use};
+use crate::volumes::{AttachArgs, OptionArgs, Use};
 use report::{ReportJson, tell};
 use running::Running;
 use std::ffi::OsString;
@@ -71,13 +71,23 @@ const REFUSALS: [(&[&str], &str); 1] = [(
 )];
 
 /// Cases that ask for more than a directory of the host shows.
-const NUMBERS: [(&[&str], &str); 1] = [(
-    &[
-        "a_name_can_be_used_again_at_once",
-        "a_new_node_is_none_that_was_there_before",
-    ],
-    "the host does not show which of two nodes with one number is meant",
-)];
+const NOT_SHOWN: [(&[&str], &str); 3] = [
+    (
+        &[
+            "a_name_can_be_used_again_at_once",
+            "a_new_node_is_none_that_was_there_before",
+        ],
+        "the host does not show which of two nodes with one number is meant",
+    ),
+    (
+        &["a_file_with_a_gap_takes_room_for_all_of_it"],
+        "where no hole can be punched, a gap may be one nevertheless",
+    ),
+    (
+        &["a_write_past_the_greatest_size_is_too_big"],
+        "Linux writes the part that fits",
+    ),
+];
 
 /// Cases that need a volume of their own.
 const SHARED: [(&[&str], &str); 1] = [(
@@ -102,7 +112,9 @@ impl Conform {
     /// Runs it.
     pub(crate) fn run(&self) -> Done<Exit> {
         let path = Path::new(&self.volume);
-        if path.is_dir() && !self.attach.is_empty() {
+        let OptionArgs { options, layers } = &self.attach.options;
+        let is_plain = options.is_empty() && layers.is_empty() && self.attach.kind.is_none();
+        if path.is_dir() && !is_plain {
             let words = "a directory is looked at as it is mounted; host:DIR takes layers, options \
                          and a type";
             return Err(Fail::usage(format!("{}: {words}", self.shown())));
@@ -217,7 +229,7 @@ impl Conform {
             Fresh::new(fs).keeping(case)
         };
         let suite = hostfs::excused(Suite::new(self.shown(), make));
-        self.run_suite(suite.leave_out_all(&SHARED).leave_out_all(&NUMBERS))
+        self.run_suite(suite.leave_out_all(&SHARED).leave_out_all(&NOT_SHOWN))
     }
 
     fn source(&self) -> Done<Source> {
@@ -307,7 +319,7 @@ impl Opening {
         Ok(Self {
             source,
             attach: args.attach(usage)?,
-            layers: args.layers().to_vec(),
+            layers: args.options.layers.clone(),
             reports: Mutex::default(),
         })
     }

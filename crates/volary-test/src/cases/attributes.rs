@@ -340,7 +340,7 @@ fn setting_attributes_of_an_open_file_is_seen_at_once(c: &Case) {
     c.resize(node, 3);
     assert_eq!(c.read(open, 0, 10).expect("read"), b"con");
     assert_eq!(c.append(open, b"!").expect("append"), 4);
-    if c.has(Caps::MODES) {
+    if c.caps().has(Caps::MODES) {
         // Access was checked when it was opened.
         c.setattr(node, &SetAttr::mode(0)).expect("setattr");
         c.write(open, 0, b"C").expect("write");

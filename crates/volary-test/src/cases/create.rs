@@ -66,7 +66,7 @@ fn create_new_over_what_is_there_is_refused(c: &Case) {
     for name in ["f", "d"] {
         c.refuses(Kind::Exists, || c.create(c.root(), name, Create::New));
     }
-    if c.has(Caps::SYMLINKS) {
+    if c.caps().has(Caps::SYMLINKS) {
         c.symlink(c.root(), "s", b"nowhere").expect("symlink");
         c.refuses(Kind::Exists, || c.create(c.root(), "s", Create::New));
     }

@@ -26,7 +26,7 @@ fn after_detach_every_call_is_stale(c: &Case) {
     assert_eq!(c.lookup(root, "x").unwrap_err(), Kind::Stale);
     assert_eq!(fs.parent(&c.cx(), root).unwrap_err(), Kind::Stale);
     assert_eq!(c.try_open(root, Mode::Read).unwrap_err(), Kind::Stale);
-    if c.has(volary_core::Caps::WRITE) {
+    if c.caps().has(volary_core::Caps::WRITE) {
         assert_eq!(c.mkdir(root, "x").unwrap_err(), Kind::Stale);
         let got = c.create(root, "x", volary_core::Create::New);
         assert_eq!(got.unwrap_err(), Kind::Stale);

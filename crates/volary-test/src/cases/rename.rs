@@ -153,7 +153,7 @@ fn a_directory_does_not_replace_a_file(c: &Case) {
     c.file(c.root(), "f", b"x");
     c.dir(c.root(), "d");
     c.refuses(Kind::NotDir, || c.rename(c.root(), "d", c.root(), "f"));
-    if c.has(Caps::SYMLINKS) {
+    if c.caps().has(Caps::SYMLINKS) {
         c.symlink(c.root(), "s", b"f").expect("symlink");
         c.refuses(Kind::NotDir, || c.rename(c.root(), "d", c.root(), "s"));
     }

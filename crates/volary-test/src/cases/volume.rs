@@ -92,7 +92,7 @@ fn statfs_notices_what_is_written_and_removed(c: &Case) {
 }
 
 fn sync_changes_nothing(c: &Case) {
-    if c.has(Caps::WRITE) {
+    if c.caps().has(Caps::WRITE) {
         c.file(c.root(), "f", b"content");
     }
     let before = c.tree();

@@ -1,6 +1,6 @@
 //! Through a mount.
 
-use super::{Everywhere, LOOKS_FIRST, LeftOut, volume};
+use super::plain::{LOOKS_FIRST, LeftOut, Plain, volume};
 use crate::{Fresh, Suite, hostfs};
 use std::path::Path;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use volary_fuse::{MountOptions, Stop};
 ///
 /// # Panics
 /// Where nothing can be mounted and `CI` is `true`.
-pub(super) fn suite(all: &Everywhere) -> Option<Suite> {
+pub(super) fn suite(all: &Plain) -> Option<Suite> {
     if !can_mount() {
         let why = "no /dev/fuse, or no right to mount";
         assert!(std::env::var("CI").as_deref() != Ok("true"), "{why}");

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use volary_core::Fs;
 use volary_layers::{Count, IdMap, IdRules, Subtree, Trace};
 
-/// Puts a layer over a volume.
-type Over = fn(Fs) -> Fs;
+/// A name, and what puts the layer over a volume.
+type Named = (&'static str, fn(Fs) -> Fs);
 
-pub(super) const TRANSPARENT: &[(&str, Over)] = &[
+pub(super) const TRANSPARENT: &[Named] = &[
     ("count", |below| Arc::new(Count::new(below))),
     ("trace", |below| {
         Arc::new(Trace::new(below, Arc::new(|_: &str| {})))

@@ -1,12 +1,12 @@
 //! Through servers on a port of this host.
 
-use super::{Everywhere, LOOKS_FIRST, volume};
+use super::plain::{LOOKS_FIRST, Plain, volume};
 use crate::{Fresh, Suite};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 #[cfg(feature = "nfs")]
-pub(super) fn nfs(all: &Everywhere) -> Suite {
+pub(super) fn nfs(all: &Plain) -> Suite {
     use crate::nfs::client::{Client, NAME};
     use crate::nfs::{Remote, shown, through};
     use volary_nfs::{ExportOptions, ServeOptions, Squash, serve};
@@ -30,7 +30,7 @@ pub(super) fn nfs(all: &Everywhere) -> Suite {
 }
 
 #[cfg(feature = "smb")]
-pub(super) fn smb(all: &Everywhere) -> Suite {
+pub(super) fn smb(all: &Plain) -> Suite {
     use crate::smb::{Client, Remote, shown, through};
     use volary_core::Cred;
     use volary_smb::{Config, Server, Share, User};
@@ -38,7 +38,7 @@ pub(super) fn smb(all: &Everywhere) -> Suite {
     let served = move || {
         let Fresh { fs, keep, .. } = make();
         let caps = shown(fs.caps());
-        let mut config = Config::new("VOLARY", super::clock);
+        let mut config = Config::new("VOLARY", super::plain::clock);
         config.users = vec![User::with_password("tester", "pass", Cred::root())];
         config.shares = vec![Share::new("test", volume(fs))];
         let server = Serving::new(Server::new(config).expect("a server"));

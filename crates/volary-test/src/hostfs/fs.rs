@@ -416,7 +416,10 @@ impl FileSystem for HostFs {
             let mut done = 0;
             while let Some(rest) = data.get(done..).filter(|r| !r.is_empty()) {
                 let at = offset + done as u64;
-                done += rustix::io::pwrite(&opened.fd, rest, at).map_err(from_errno)?;
+                match rustix::io::pwrite(&opened.fd, rest, at).map_err(from_errno)? {
+                    0 => return Err(Kind::TooBig.into()),
+                    n => done += n,
+                }
             }
             return Ok(offset + data.len() as u64);
         }

@@ -114,7 +114,7 @@ impl Manifest {
                 for (name, _, _) in entries(fs, cx, dir).map_err(tell)? {
                     let below = join(&path, &name);
                     let tell = |e| format!("'{}': {e}", escape(&below));
-                    if let Some(dir) = taking.take(fs, cx, (dir, &name), &below).map_err(tell)? {
+                    if let Some(dir) = taking.take(fs, cx, dir, &name, &below).map_err(tell)? {
                         todo.push((below, dir.0, dir.1));
                     }
                 }
@@ -137,7 +137,8 @@ impl Taking {
         &mut self,
         fs: &Fs,
         cx: &Ctx<'_>,
-        (dir, name): (NodeId, &[u8]),
+        dir: NodeId,
+        name: &[u8],
         path: &[u8],
     ) -> volary_core::Result<Option<(NodeId, usize)>> {
         let entry = fs.lookup(cx, dir, Name::new(name)?)?;

@@ -115,11 +115,6 @@ impl Case {
         name[from.unwrap_or(name.len())..].to_owned()
     }
 
-    /// Returns whether the volume claims all of `bits`.
-    pub fn has(&self, bits: u32) -> bool {
-        self.caps.has(bits)
-    }
-
     /// Returns the root directory.
     pub fn root(&self) -> NodeId {
         self.fs.read().root()
@@ -395,21 +390,13 @@ impl Case {
         let mut buf = DirBuf::new(entries_max, names_max, true);
         let end = self.fs().readdir(&self.cx(), open, from, &mut buf)?;
         let items = buf.iter().map(|e| Item {
-            name: self.as_kept(e.name),
+            name: as_kept(self.caps, e.name),
             node: e.node,
             kind: e.kind,
             next: e.next,
             attr: e.attr,
         });
         Ok((items.collect(), end))
-    }
-
-    pub(crate) fn as_kept(&self, name: &[u8]) -> Vec<u8> {
-        if self.has(Caps::CASE_KEEPING) {
-            name.to_vec()
-        } else {
-            String::from_utf8_lossy(name).to_lowercase().into_bytes()
-        }
     }
 
     /// Returns all entries from `from` on, in as many calls as it takes.
@@ -472,7 +459,7 @@ impl Case {
 
     /// Attributes for a new node: with MODES, this mode and root as owner.
     pub fn usual(&self, mode: u32) -> SetAttr {
-        if self.has(Caps::MODES) {
+        if self.caps.has(Caps::MODES) {
             SetAttr::owned(mode, 0, 0)
         } else {
             SetAttr::default()
@@ -495,4 +482,12 @@ pub(crate) fn sorted_names(items: &[Item]) -> Vec<String> {
 
 fn check(name: &[u8]) -> Result<Name<'_>> {
     Ok(Name::new(name)?)
+}
+
+/// Returns a name as listings of a volume with these claims give it.
+pub(crate) fn as_kept(caps: Caps, name: &[u8]) -> Vec<u8> {
+    match caps.has(Caps::CASE_KEEPING) {
+        true => name.to_vec(),
+        false => String::from_utf8_lossy(name).to_lowercase().into_bytes(),
+    }
 }

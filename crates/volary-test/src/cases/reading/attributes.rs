@@ -1,6 +1,6 @@
 //! What nodes are, and what is said of them.
 
-use super::{Seen, dirs, of_kind, walk};
+use super::seen::{Seen, dirs, of_kind, walk};
 use crate::suite::{Case, case_list};
 use std::collections::HashMap;
 use volary_core::{FileKind, Kind};

@@ -1,6 +1,6 @@
 //! Bytes of files, at every kind of offset.
 
-use super::{Seen, files, sample, walk};
+use super::seen::{Seen, files, sample, walk};
 use crate::suite::{Case, case_list};
 use volary_core::OpenId;
 

@@ -1,6 +1,6 @@
 //! What the volume claims, and what it says of itself.
 
-use super::{files, sample, walk};
+use super::seen::{files, sample, walk};
 use crate::suite::{Case, case_list};
 use std::collections::BTreeMap;
 use volary_core::{Caps, FileKind, Kind, Place, Prefetch, Whole};

@@ -1,6 +1,6 @@
 //! What detaching ends.
 
-use super::{files, sample};
+use super::seen::{files, sample};
 use crate::suite::{Case, case_list};
 use volary_core::{Cookie, Kind, Mode};
 

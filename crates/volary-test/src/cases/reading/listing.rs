@@ -1,6 +1,7 @@
 //! Listings, in buffers of every size and from every cookie.
 
-use super::{Seen, dirs, sample, walk};
+use super::seen::{Seen, dirs, sample, walk};
+use crate::suite::as_kept;
 use crate::suite::{Case, Item, case_list};
 use std::collections::BTreeMap;
 use volary_core::{Cookie, Kind};
@@ -20,7 +21,7 @@ case_list! {
 /// Names as the volume gives them: in lower case where it does not keep the case.
 fn wanted(c: &Case, seen: &Seen<'_>) -> Vec<Vec<u8>> {
     let names = c.manifest().names(&seen.path).iter();
-    let mut names: Vec<_> = names.map(|name| c.as_kept(name)).collect();
+    let mut names: Vec<_> = names.map(|name| as_kept(c.caps(), name)).collect();
     names.sort();
     names
 }
@@ -56,7 +57,7 @@ fn listings_agree_with_lookups(c: &Case) {
         let listed: BTreeMap<_, _> = items.iter().map(|item| (&item.name, item)).collect();
         for name in c.manifest().names(&dir.path) {
             let shown = volary_core::escape(name);
-            let item = listed.get(&c.as_kept(name));
+            let item = listed.get(&as_kept(c.caps(), name));
             let item = item.unwrap_or_else(|| panic!("'{shown}' is not listed"));
             let entry = c.lookup(dir.node, name).expect("lookup");
             assert_eq!(item.kind, entry.attr.kind, "listed kind of '{shown}'");

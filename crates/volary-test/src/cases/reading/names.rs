@@ -1,6 +1,6 @@
 //! Names, found and not found, and the way up.
 
-use super::{Seen, dirs, files, of_kind, sample, walk};
+use super::seen::{Seen, dirs, files, of_kind, sample, walk};
 use crate::suite::{Case, case_list};
 use volary_core::{Caps, FileKind, Kind, NodeId, escape, same_name};
 
@@ -33,7 +33,7 @@ fn a_name_is_found_twice_as_the_same_node(c: &Case) {
 /// Holds if nothing is found.
 fn missing(c: &Case, dir: &Seen<'_>, name: &[u8]) {
     let there = c.manifest().names(&dir.path).iter();
-    let exact = c.has(Caps::CASE_SENSITIVE);
+    let exact = c.caps().has(Caps::CASE_SENSITIVE);
     let mut same = there.map(|other| {
         if exact {
             other == name
@@ -82,7 +82,7 @@ fn names_are_told_by_case_or_not_as_claimed(c: &Case) {
                     b => b.to_ascii_lowercase(),
                 })
                 .collect();
-            if c.has(Caps::CASE_SENSITIVE) {
+            if c.caps().has(Caps::CASE_SENSITIVE) {
                 missing(c, dir, &other);
             } else {
                 let (one, other) = (c.find(dir.node, name), c.find(dir.node, &other));

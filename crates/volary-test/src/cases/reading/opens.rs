@@ -1,6 +1,6 @@
 //! Opens: of the right kind, ended once, and told from those that never were.
 
-use super::{Seen, dirs, files, of_kind, sample};
+use super::seen::{Seen, dirs, files, of_kind, sample};
 use crate::suite::{Case, case_list};
 use std::collections::HashSet;
 use volary_core::{Cookie, FileKind, Kind, Mode, NodeId, OpenId};

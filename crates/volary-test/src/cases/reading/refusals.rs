@@ -1,6 +1,6 @@
 //! Changes that a volume which is only read refuses.
 
-use super::{files, of_kind, sample};
+use super::seen::{files, of_kind, sample};
 use crate::suite::{Case, case_list};
 use std::fmt::Debug;
 use volary_core::{Create, FileKind, Kind, Mode, RenameFlags, Result, SetAttr, SetTime};

@@ -1,6 +1,6 @@
 //! Several threads that read at once agree.
 
-use super::{dirs, files, sample, walk};
+use super::seen::{dirs, files, sample, walk};
 use crate::suite::{Case, case_list};
 use std::thread::scope;
 use volary_core::Cookie;
