@@ -140,6 +140,18 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
         ],
         &[],
     ),
+    (
+        "volary-plugin",
+        &["volary-core"],
+        &[
+            "volary-fuse",
+            "volary-mem",
+            "volary-nfs",
+            "volary-session",
+            "volary-smb",
+            "volary-testkit",
+        ],
+    ),
     ("volary-sim", &["volary-core"], &[]),
     ("volary-smb-client", &[], &[]),
     (

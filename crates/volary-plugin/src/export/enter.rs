@@ -1,0 +1,194 @@
+//! One call: from C's context to volary's and back, with panics caught.
+
+use super::Exported;
+use crate::abi::{
+    VOLARY_CHANGED_ALL, VOLARY_CHANGED_ATTR, VOLARY_CHANGED_DATA, VOLARY_CHANGED_ENTRIES,
+    VOLARY_CHANGED_GONE, VOLARY_LOG_ERROR, VOLARY_LOG_NOTE, VolaryContext, VolaryHost, VolaryNode,
+};
+use crate::convert;
+use std::cell::Cell;
+use std::ffi::c_void;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use volary_core::{
+    Cancel, Change, ChangeSink, Cred, Ctx, Error, FileSystem, Kind, Result, Severity, Time,
+};
+
+/// The host's upcalls.
+#[derive(Clone, Copy)]
+pub(super) struct Told(pub(super) *const VolaryHost);
+
+#[expect(unsafe_code, reason = "the host says that it can be called from any thread")]
+// SAFETY: as above.
+unsafe impl Send for Told {}
+#[expect(unsafe_code, reason = "the host says that it can be called from any thread")]
+// SAFETY: as above.
+unsafe impl Sync for Told {}
+
+impl Told {
+    /// Logs what the driver has found.
+    #[expect(unsafe_code, reason = "calls the host")]
+    pub(super) fn findings(self, fs: &dyn FileSystem) {
+        // SAFETY: the host is valid until `release`.
+        let Some(log) = (unsafe { self.0.as_ref() }).and_then(|host| host.log) else {
+            return;
+        };
+        for finding in fs.findings() {
+            let words = format!("{} [{}]", finding.message, finding.code);
+            let level = match finding.severity {
+                Severity::Note => VOLARY_LOG_NOTE,
+                _ => VOLARY_LOG_ERROR,
+            };
+            // SAFETY: with what the host asks for.
+            unsafe { log(self.0, level, words.as_ptr().cast(), words.len()) }
+        }
+    }
+}
+
+impl ChangeSink for Told {
+    #[expect(unsafe_code, reason = "calls the host")]
+    fn changed(&self, change: Change) {
+        // SAFETY: the host is valid until `release`.
+        let Some(changed) = (unsafe { self.0.as_ref() }).and_then(|host| host.changed) else {
+            return;
+        };
+        let none = VolaryNode::default();
+        let (what, node) = match change {
+            Change::Data(node) => (VOLARY_CHANGED_DATA, convert::to_node(node)),
+            Change::Attr(node) => (VOLARY_CHANGED_ATTR, convert::to_node(node)),
+            Change::Entries(node) => (VOLARY_CHANGED_ENTRIES, convert::to_node(node)),
+            Change::Gone(node) => (VOLARY_CHANGED_GONE, convert::to_node(node)),
+            Change::Everything => (VOLARY_CHANGED_ALL, none),
+        };
+        // SAFETY: with what the host asks for.
+        unsafe { changed(self.0, what, node) }
+    }
+}
+
+thread_local! {
+    /// The context of the call that this thread is in.
+    static CURRENT: Cell<*const VolaryContext> = const { Cell::new(std::ptr::null()) };
+}
+
+/// Returns 1 once the host's caller has lost interest in this thread's call: the clock of a
+/// [`Cancel`] that is set at 1.
+#[expect(unsafe_code, reason = "asks the host")]
+fn asked() -> Time {
+    let cx = CURRENT.get();
+    // SAFETY: a context is there while its call is.
+    let is_over = unsafe {
+        cx.as_ref()
+            .and_then(|c| c.cancelled)
+            .is_some_and(|cancelled| cancelled(cx) != 0)
+    };
+    Time::from_secs(is_over.into())
+}
+
+/// An answer of C: a number, or an error's.
+pub(super) trait Answer {
+    fn error(code: i32) -> Self;
+}
+
+impl Answer for i32 {
+    fn error(code: i32) -> Self {
+        code
+    }
+}
+
+impl Answer for i64 {
+    fn error(code: i32) -> Self {
+        code.into()
+    }
+}
+
+/// Calls the driver, as the caller that C's context names.
+///
+/// # Safety
+/// `fs` leads to an [`Exported`], and `cx` is the host's, of this call.
+#[expect(unsafe_code, reason = "both come from C")]
+pub(super) unsafe fn enter<R: Answer>(
+    fs: *mut c_void,
+    cx: *const VolaryContext,
+    call: impl FnOnce(&dyn FileSystem, &Ctx<'_>) -> Result<R>,
+) -> R {
+    // SAFETY: as the caller promises.
+    unsafe {
+        guarded(fs, cx, |exported, cx| {
+            let attached = exported.attached.read();
+            let attached = attached.as_ref().ok_or(Kind::Stale)?;
+            let done = call(&*attached.fs, cx);
+            attached.told.findings(&*attached.fs);
+            done
+        })
+    }
+}
+
+/// The same, with the driver attached or not.
+///
+/// # Safety
+/// As of [`enter`].
+#[expect(unsafe_code, reason = "both come from C")]
+pub(super) unsafe fn guarded<R: Answer>(
+    fs: *mut c_void,
+    cx: *const VolaryContext,
+    call: impl FnOnce(&Exported, &Ctx<'_>) -> Result<R>,
+) -> R {
+    // SAFETY: as the caller promises.
+    let (Some(exported), Some(c)) = (unsafe { (fs.cast::<Exported>().as_ref(), cx.as_ref()) })
+    else {
+        return R::error(convert::code(Kind::Invalid));
+    };
+    // SAFETY: the context's groups are there for the time of the call.
+    let groups: Arc<[u32]> = match c.group_count {
+        0 => Arc::from([]),
+        n => Arc::from(unsafe { std::slice::from_raw_parts(c.groups, n as usize) }),
+    };
+    let cred = Cred {
+        uid: c.uid,
+        gid: c.gid,
+        groups,
+    };
+    let cancel = Cancel::until(Time::from_secs(1), asked, None);
+    let ctx = Ctx {
+        cred: &cred,
+        now: Time::new(c.now.secs, c.now.nanos),
+        cancel: &cancel,
+    };
+    let before = CURRENT.replace(cx);
+    let done = catch_unwind(AssertUnwindSafe(|| call(exported, &ctx)));
+    CURRENT.set(before);
+    let done = done.unwrap_or_else(|panic| {
+        let words = panic
+            .downcast_ref::<&str>()
+            .copied()
+            .or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+        let words = format!("the driver panicked: {}", words.unwrap_or("no words"));
+        Err(Error::note(Kind::Io, words))
+    });
+    done.unwrap_or_else(|e| {
+        // SAFETY: the context is the host's, of this call.
+        unsafe { note(c, &e) }
+        R::error(convert::code(e.kind()))
+    })
+}
+
+/// Puts the words of an error beside it.
+///
+/// # Safety
+/// There is as much room as `c` says.
+#[expect(unsafe_code, reason = "the note is a buffer of C")]
+unsafe fn note(c: &VolaryContext, e: &Error) {
+    let words = e.to_string();
+    if c.note.is_null() || c.note_room == 0 || words == e.kind().words() {
+        return;
+    }
+    let mut len = words.len().min(c.note_room - 1);
+    while !words.is_char_boundary(len) {
+        len -= 1;
+    }
+    // SAFETY: as the caller promises.
+    unsafe {
+        std::ptr::copy_nonoverlapping(words.as_ptr(), c.note.cast(), len);
+        *c.note.add(len) = 0;
+    }
+}

@@ -1,0 +1,6 @@
+//! Plug-ins as their users have them: loaded, in this process and in their own, good and bad.
+
+#[path = "it/built.rs"]
+mod built;
+#[path = "it/conformance.rs"]
+mod conformance;
