@@ -4,3 +4,5 @@
 mod built;
 #[path = "it/conformance.rs"]
 mod conformance;
+#[path = "it/header.rs"]
+mod header;

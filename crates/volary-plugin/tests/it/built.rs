@@ -36,7 +36,7 @@ pub(crate) fn compiled(name: &str, source: &Path, words: &[&str]) -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let to = folder().join(format!("lib{name}.so"));
     let done = Command::new("cc")
-        .args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-O1", "-g", "-shared", "-fPIC"])
+        .args(["-std=c11", "-Wall", "-Wextra", "-Wno-unused-parameter", "-Werror", "-O1", "-g", "-shared", "-fPIC"])
         .arg("-I")
         .arg(root.join("include"))
         .arg("-o")
@@ -77,4 +77,23 @@ pub(crate) fn apart_with(library: &Path, config: &str, attach: &Attach) -> Resul
 pub(crate) fn within(library: &Path, config: &str) -> Result<Fs> {
     let plugins = Plugins::new().in_process(true);
     plugins.open(words(library, config).as_bytes(), &Attach::default(), now())
+}
+
+/// An example in C.
+pub(crate) fn example(name: &str, words: &[&str]) -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/plugins");
+    compiled(name, &root.join(format!("{name}.c")), words)
+}
+
+/// The file system over SQLite; none where SQLite is not installed.
+pub(crate) fn sqlite() -> Option<&'static Path> {
+    static BUILT: OnceLock<Option<PathBuf>> = OnceLock::new();
+    let built = BUILT.get_or_init(|| {
+        let is_there = Path::new("/usr/include/sqlite3.h").exists();
+        is_there.then(|| example("sqlite", &["-lsqlite3"]))
+    });
+    if built.is_none() {
+        println!("SKIPPED: no sqlite3.h; apt install libsqlite3-dev");
+    }
+    built.as_deref()
 }
