@@ -6,3 +6,5 @@ mod built;
 mod conformance;
 #[path = "it/header.rs"]
 mod header;
+#[path = "it/bad.rs"]
+mod bad;
