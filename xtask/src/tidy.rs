@@ -173,6 +173,7 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
             "volary-mem",
             "volary-host",
             "volary-nfs-client",
+            "volary-plugin",
             "volary-fuse",
             "volary-nfs",
             "volary-smb",

@@ -7,6 +7,7 @@
 //! | `volumes`, `row` | opening volumes, finding places, reading directories |
 //! | `stack` | layers over volumes |
 //! | `sandbox` | what `serve` and `mount` give up |
+//! | `plugins` | drivers loaded at run time |
 //! | `out`, `log`, `closed`, `exit`, `progress` | what is printed, how it ends |
 //! | `heap` | what allocates memory |
 //! | `modelled` | devices as `sim` has them |
@@ -22,6 +23,7 @@ mod interrupt;
 mod log;
 mod modelled;
 mod out;
+mod plugins;
 mod progress;
 mod row;
 mod sandbox;

@@ -5,6 +5,7 @@ use crate::clock;
 use crate::exit::{Done, Exit, Fail};
 use crate::log::warn;
 use crate::modelled;
+use crate::plugins::PluginArgs;
 use crate::stack::{Report, stack};
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -57,6 +58,8 @@ pub(crate) struct OptionArgs {
     /// Puts a layer over each volume, the first lowest; volary layers lists them
     #[arg(long = "layer", value_name = "LAYER[=ARGUMENT]")]
     layers: Vec<String>,
+    #[command(flatten)]
+    plugins: PluginArgs,
 }
 
 impl From<OptionArgs> for AttachArgs {
@@ -303,6 +306,7 @@ impl Volumes {
     /// # Errors
     /// Of `work`, or, if that has none, of detaching.
     pub(crate) fn run<T>(args: &AttachArgs, work: impl FnOnce(&mut Self) -> Done<T>) -> Done<T> {
+        args.options.plugins.install();
         let mut volumes = Self {
             args: args.clone(),
             open: Vec::new(),
@@ -361,7 +365,7 @@ impl Volumes {
             _ => read,
         };
         Ok(match source {
-            Source::Host { .. } | Source::Nfs(_) => read.live(),
+            Source::Host { .. } | Source::Nfs(_) | Source::Plugin { .. } => read.live(),
             Source::Image { .. } | Source::Memory { .. } => read,
         })
     }

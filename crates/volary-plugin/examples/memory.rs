@@ -22,4 +22,7 @@ fn open(with: &Opening<'_>) -> Result<Fs> {
     Mem::attach(options, with.now)
 }
 
-volary_plugin::export!(Driver { name: "memory", open });
+volary_plugin::export!(Driver {
+    name: "memory",
+    open
+});

@@ -345,9 +345,8 @@ pub struct VolaryList {
     pub wants_attr: u32,
     /// Adds an entry. 1: it was taken. 0: there is no room; return 0, and you will be asked to
     /// go on with the cookie of the entry before.
-    pub add: Option<
-        unsafe extern "C" fn(list: *const VolaryList, entry: *const VolaryEntry) -> i32,
-    >,
+    pub add:
+        Option<unsafe extern "C" fn(list: *const VolaryList, entry: *const VolaryEntry) -> i32>,
 }
 
 /// How full the volume is, in bytes.
@@ -420,8 +419,7 @@ pub struct VolaryHost {
         unsafe extern "C" fn(host: *const VolaryHost, level: u32, text: *const c_char, len: usize),
     >,
     /// Tells of a change that came from elsewhere than through this table, VOLARY_CHANGED_...
-    pub changed:
-        Option<unsafe extern "C" fn(host: *const VolaryHost, what: u32, node: VolaryNode)>,
+    pub changed: Option<unsafe extern "C" fn(host: *const VolaryHost, what: u32, node: VolaryNode)>,
 }
 
 /// A byte-range lock.
@@ -798,11 +796,7 @@ pub struct VolaryTable {
     >,
     /// Ends the open, whatever the answer; an error tells of earlier writes. (Nothing to do.)
     pub close: Option<
-        unsafe extern "C" fn(
-            fs: *mut c_void,
-            cx: *const VolaryContext,
-            open: VolaryOpen,
-        ) -> i32,
+        unsafe extern "C" fn(fs: *mut c_void, cx: *const VolaryContext, open: VolaryOpen) -> i32,
     >,
 }
 

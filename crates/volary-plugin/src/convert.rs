@@ -1,9 +1,7 @@
 //! Between C's structures and volary's, with checks of all that comes from a plug-in.
 
 use crate::abi::*;
-use volary_core::{
-    Attr, Create, FileKind, Kind, Mode, NodeId, SetAttr, SetTime, StatFs, Time,
-};
+use volary_core::{Attr, Create, FileKind, Kind, Mode, NodeId, SetAttr, SetTime, StatFs, Time};
 
 /// Room and sizes past this are none.
 const SIZE_MAX: u64 = i64::MAX as u64;
@@ -70,10 +68,16 @@ pub(crate) fn to_file_kind(kind: FileKind) -> u32 {
 /// What is wrong with them, in words.
 pub(crate) fn attr(a: &VolaryAttr) -> Result<Attr, String> {
     if a.mode & !0o7777 != 0 {
-        return Err(format!("gave the mode {:o}, of which 12 bits are permissions", a.mode));
+        return Err(format!(
+            "gave the mode {:o}, of which 12 bits are permissions",
+            a.mode
+        ));
     }
     if a.size > SIZE_MAX || a.allocated > SIZE_MAX {
-        return Err(format!("gave a size of {} bytes, {} of room", a.size, a.allocated));
+        return Err(format!(
+            "gave a size of {} bytes, {} of room",
+            a.size, a.allocated
+        ));
     }
     if a.has & VOLARY_HAS_DOS != 0 && a.dos > 0xff {
         return Err(format!("gave the DOS attributes {:x}", a.dos));
@@ -227,7 +231,11 @@ pub(crate) fn create(how: u32) -> Option<Create> {
 
 pub(crate) fn statfs(c: &VolaryStatFs) -> StatFs {
     StatFs {
-        block_size: if c.block_size == 0 { 4096 } else { c.block_size },
+        block_size: if c.block_size == 0 {
+            4096
+        } else {
+            c.block_size
+        },
         size: c.size,
         free: c.free,
         available: c.available,

@@ -27,5 +27,5 @@ pub mod abi;
 
 pub use export::{Driver, Opening, create};
 pub use loaded::Loaded;
-pub use plugins::{OPTIONS, Plugins, Words};
+pub use plugins::{OPTIONS, Plugins, Words, install, installed, open};
 pub use process::{Helper, Remote, run_zygote};

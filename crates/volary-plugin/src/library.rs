@@ -21,13 +21,19 @@ impl Library {
     pub(crate) fn load(path: &Path) -> Result<Self> {
         let shown = volary_core::escape(path.as_os_str().as_bytes()).to_string();
         if !path.exists() {
-            return Err(Error::note(Kind::NotFound, format!("{shown}: there is no such plug-in")));
+            return Err(Error::note(
+                Kind::NotFound,
+                format!("{shown}: there is no such plug-in"),
+            ));
         }
         let name = CString::new(path.as_os_str().as_bytes()).map_err(|_| Kind::Invalid)?;
         // SAFETY: a name that ends with NUL. That the library can be trusted, its user says.
         let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
         if handle.is_null() {
-            return Err(Error::note(Kind::Invalid, format!("{shown} is no library: {}", why())));
+            return Err(Error::note(
+                Kind::Invalid,
+                format!("{shown} is no library: {}", why()),
+            ));
         }
         // SAFETY: a handle of dlopen.
         let create = unsafe { libc::dlsym(handle, c"FileSystemCreate".as_ptr()) };

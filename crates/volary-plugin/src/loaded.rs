@@ -54,7 +54,10 @@ impl Loaded {
     ///
     /// # Safety
     /// `table` is NULL, or what a plug-in of this interface's version gave, not yet attached.
-    #[expect(unsafe_code, reason = "the table is a plug-in's: nothing checks its functions")]
+    #[expect(
+        unsafe_code,
+        reason = "the table is a plug-in's: nothing checks its functions"
+    )]
     pub unsafe fn attach(table: *const VolaryTable, how: &Attach, cx: &Ctx<'_>) -> Result<Self> {
         // SAFETY: as the caller promises.
         let table = unsafe { copied(table)? };
@@ -154,10 +157,16 @@ unsafe fn copied(table: *const VolaryTable) -> Result<VolaryTable> {
 fn checked_caps(said: &VolaryCaps, read_only: bool) -> Result<Caps> {
     let name_max = u16::try_from(said.name_max).ok().filter(|&n| n > 0);
     let Some(name_max) = name_max else {
-        return Err(lie("caps", &format!("gave {} as the longest name", said.name_max)));
+        return Err(lie(
+            "caps",
+            &format!("gave {} as the longest name", said.name_max),
+        ));
     };
     if said.size_max > i64::MAX as u64 {
-        return Err(lie("caps", &format!("gave {} as the largest file", said.size_max)));
+        return Err(lie(
+            "caps",
+            &format!("gave {} as the largest file", said.size_max),
+        ));
     }
     let caps = Caps {
         bits: said.can,

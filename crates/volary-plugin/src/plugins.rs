@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use volary_core::{Attach, Cancel, Cred, Ctx, Error, Fs, Kind, OptionSpec, Result, Time};
 
@@ -39,6 +39,18 @@ pub struct Words {
 }
 
 impl Words {
+    /// Returns what a volume of it may be called: the library's name without `lib` and `.so`.
+    pub fn label(&self) -> String {
+        let file = self
+            .library
+            .rsplit(|&b| b == b'/')
+            .next()
+            .unwrap_or_default();
+        let name = file.strip_prefix(b"lib").unwrap_or(file);
+        let name = name.strip_suffix(b".so").unwrap_or(name);
+        String::from_utf8_lossy(name).into_owned()
+    }
+
     /// Takes apart what stands after `plugin:`.
     ///
     /// # Errors
@@ -67,6 +79,27 @@ impl Words {
             config: config.to_vec(),
         })
     }
+}
+
+/// Those of this process: set once, by its command line.
+static PLUGINS: OnceLock<Plugins> = OnceLock::new();
+
+/// Sets the plug-ins of this process, which [`open`] uses. Only the first ones count.
+pub fn install(plugins: Plugins) {
+    let _ = PLUGINS.set(plugins);
+}
+
+/// Returns those of this process: without [`install`], those that a path names, in this process.
+pub fn installed() -> &'static Plugins {
+    PLUGINS.get_or_init(Plugins::default)
+}
+
+/// Opens a volume of a plug-in of this process.
+///
+/// # Errors
+/// As [`Plugins::open`].
+pub fn open(words: &[u8], attach: &Attach, now: Time) -> Result<Fs> {
+    installed().open(words, attach, now)
 }
 
 /// Where plug-ins are looked for, and how they are run.
@@ -237,7 +270,12 @@ mod tests {
             ("foo", "foo", "", ""),
             ("foo?a=b&c", "foo", "", "a=b&c"),
             ("/x/libfoo.so?name=bar", "/x/libfoo.so", "bar", ""),
-            ("/x/libfoo.so?name=bar&path=/y?z", "/x/libfoo.so", "bar", "path=/y?z"),
+            (
+                "/x/libfoo.so?name=bar&path=/y?z",
+                "/x/libfoo.so",
+                "bar",
+                "path=/y?z",
+            ),
             ("foo?path=x&name=y", "foo", "", "path=x&name=y"),
         ] {
             let words = Words::parse(text.as_bytes()).unwrap();
@@ -245,6 +283,7 @@ mod tests {
             let found = (&words.library[..], &words.name[..], &words.config[..]);
             assert_eq!(found, expected, "{text}");
         }
+        assert_eq!(Words::parse(b"/x/libfoo.so?y").unwrap().label(), "foo");
         assert_eq!(Words::parse(b"?x").unwrap_err(), Kind::Invalid);
     }
 }

@@ -24,9 +24,9 @@ mod running;
 mod worker;
 mod zygote;
 
-#[cfg(feature = "fuzzing")]
-pub(crate) use worker::answer;
 pub use remote::Remote;
 pub(crate) use remote::Terms;
+#[cfg(feature = "fuzzing")]
+pub(crate) use worker::answer;
 pub use zygote::{Helper, run_zygote};
 pub(crate) use zygote::{Spec, Zygote};

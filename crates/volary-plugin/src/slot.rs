@@ -56,7 +56,10 @@ pub(crate) struct Listed {
 
 static FREE: Mutex<Vec<Slot>> = Mutex::new(Vec::new());
 
-#[expect(unsafe_code, reason = "the cells are never freed, and guard what callbacks reach by mutexes")]
+#[expect(
+    unsafe_code,
+    reason = "the cells are never freed, and guard what callbacks reach by mutexes"
+)]
 // SAFETY: a slot is owned by one call at a time; callbacks of other threads reach only mutexes.
 unsafe impl Send for Slot {}
 
@@ -100,7 +103,10 @@ impl Slot {
         Self { context, list }
     }
 
-    #[expect(unsafe_code, reason = "the cells are leaked: only a pointer leads to them")]
+    #[expect(
+        unsafe_code,
+        reason = "the cells are leaked: only a pointer leads to them"
+    )]
     fn begin(&self, cx: &Ctx<'_>, session: *mut c_void) {
         // SAFETY: the cell is never freed, and this call alone owns the slot. Fields are written
         // one by one: no reference covers the mutex that a late callback may hold.
@@ -199,7 +205,10 @@ impl Lent<'_> {
 }
 
 impl Drop for Lent<'_> {
-    #[expect(unsafe_code, reason = "the cells are leaked: only a pointer leads to them")]
+    #[expect(
+        unsafe_code,
+        reason = "the cells are leaked: only a pointer leads to them"
+    )]
     fn drop(&mut self) {
         let Some(slot) = self.slot.take() else { return };
         // SAFETY: the cell is never freed. From here on callbacks find nothing.
@@ -241,7 +250,10 @@ unsafe extern "C" fn add(list: *const VolaryList, entry: *const VolaryEntry) -> 
 
 impl Target {
     /// Takes an entry; false if there is no room, or after one that is none.
-    #[expect(unsafe_code, reason = "reads what the plug-in points to, and fills the caller's buffer")]
+    #[expect(
+        unsafe_code,
+        reason = "reads what the plug-in points to, and fills the caller's buffer"
+    )]
     fn add(&mut self, entry: &VolaryEntry) -> bool {
         if self.is_full || self.lie.is_some() {
             return false;
@@ -292,7 +304,10 @@ impl Target {
         name: &[u8],
     ) -> Result<(volary_core::NodeId, volary_core::FileKind), String> {
         if entry.next == 0 || entry.next == self.last || entry.next == self.first {
-            return Err(format!("listed an entry with the cookie {} again", entry.next));
+            return Err(format!(
+                "listed an entry with the cookie {} again",
+                entry.next
+            ));
         }
         if volary_core::Name::new(name).is_err() {
             let name = volary_core::escape_short(name);

@@ -42,11 +42,12 @@
 //! | [`block`], [`layers`], [`fuse`], [`nfs`], [`smb`] | devices, layers, the FUSE, NFS and SMB servers |
 //! | [`bulk`] | all files of a tree, in the order in which they lie |
 //! | [`host`], [`mem`], [`nfs_client`] | the drivers without a format on disk |
+//! | [`plugin`] | drivers that are loaded at run time |
 //!
 //! # Features
 //!
 //! All are on unless `default-features = false`; a program that reads FAT images asks for `fat` alone. Each format is one
-//! (`cedar`, `ext4`, `fat`, `ffs`, `iso9660`, `ntfs`, `v7`), each driver without a format (`host`, `nfs-client`), each server
+//! (`cedar`, `ext4`, `fat`, `ffs`, `iso9660`, `ntfs`, `v7`), each driver without a format (`host`, `nfs-client`), drivers loaded at run time (`plugin`), each server
 //! (`fuse`, `nfs`, `smb`), and `bulk`, `layers`, `qcow2` and `torture`. What was not built in is not found by [`find`], and opening it fails
 //! with `Unsupported`, which names the feature.
 #![forbid(unsafe_code)]
@@ -96,6 +97,8 @@ pub use volary_mem as mem;
 pub use volary_nfs as nfs;
 #[cfg(feature = "nfs-client")]
 pub use volary_nfs_client as nfs_client;
+#[cfg(feature = "plugin")]
+pub use volary_plugin as plugin;
 pub use volary_session::{
     ClientId, Commit, Event, EventQueue, EventSink, Follow, HeldLock, Lease, LeaseBits, LeaseBreak,
     LeaseKey, LeaseSink, Limits, LockKind, LockOwner, News, OpenHow, PATH_MAX, Range, Rights,
@@ -129,7 +132,12 @@ pub fn formats() -> &'static [&'static dyn Format] {
 
 /// Returns the error for opening something that needs a feature which this library was built
 /// without.
-#[cfg(not(all(feature = "fat", feature = "host", feature = "nfs-client")))]
+#[cfg(not(all(
+    feature = "fat",
+    feature = "host",
+    feature = "nfs-client",
+    feature = "plugin"
+)))]
 fn absent(what: &str, feature: &str) -> Error {
     Error::note(
         Kind::Unsupported,

@@ -38,6 +38,11 @@ pub fn open_source(source: &Source, read_only: bool, now: Time) -> Result<Arc<dy
             let words = "an NFS export is no device";
             Err(Error::note(Kind::Unsupported, words))
         }
+        #[cfg(feature = "plugin")]
+        Source::Plugin { .. } => {
+            let words = "a plug-in's volume is no device";
+            Err(Error::note(Kind::Unsupported, words))
+        }
         Source::Memory { size: None } => small_volume(now),
         Source::Memory { size: Some(_) } => {
             let words = "a volume in memory is no device";
@@ -101,6 +106,11 @@ pub fn open_volume(source: &Source, how: &Attach, now: Time) -> Result<Opened> {
         Source::Host { .. } => Err(crate::absent("a directory of the host", "host")),
         #[cfg(feature = "nfs-client")]
         Source::Nfs(location) => Ok(export::open_export(location, how)?.into()),
+        #[cfg(feature = "plugin")]
+        Source::Plugin { words } => {
+            let how = told(how, volary_plugin::OPTIONS)?;
+            Ok(volary_plugin::open(words, &how, now)?.into())
+        }
         Source::Memory { size: Some(size) } => Ok(open_memory(*size, how, now)?.into()),
         Source::Image { .. } | Source::Memory { size: None } => {
             open_on(open_source(source, how.read_only, now)?, how, now)

@@ -9,6 +9,7 @@
 //! | `mem:/a`, `mem:64M:/a` | a place in a volume in memory |
 //! | `host:DIR`, `host:DIR:/a` | a directory of the host as a volume, and a place in it |
 //! | `nfs://HOST/EXPORT`, `nfs://HOST/EXPORT:/a` | an NFS export as a volume, and a place in it |
+//! | `plugin:NAME?CONFIG`, `plugin:/path/libNAME.so?name=NAME&CONFIG:/a` | a volume of a plug-in, and a place in it |
 //! | anything without `:/` and without a colon at its end | a path of the host |
 //!
 //! A backslash takes the meaning from a colon, a `#` or a backslash that
@@ -43,6 +44,12 @@ pub enum Source {
         /// Where it is.
         path: PathBuf,
     },
+    /// A volume of a driver that is loaded at run time.
+    #[cfg(feature = "plugin")]
+    Plugin {
+        /// What stands after `plugin:`.
+        words: Vec<u8>,
+    },
     /// An NFS export.
     #[cfg(feature = "nfs-client")]
     Nfs(Location),
@@ -50,7 +57,7 @@ pub enum Source {
 
 impl Source {
     /// From what a user wrote: `IMAGE`, `IMAGE#2`, `mem:`, `mem:64M`, `host:DIR`,
-    /// `nfs://HOST/EXPORT`.
+    /// `nfs://HOST/EXPORT`, `plugin:NAME?CONFIG`.
     ///
     /// # Errors
     /// `Invalid` for no name, for a size that is none, for an export that is
@@ -63,6 +70,9 @@ impl Source {
         }
         if let Some(path) = text.strip_prefix(b"host:") {
             return host(path);
+        }
+        if let Some(words) = text.strip_prefix(b"plugin:") {
+            return of_plugin(&unescape(words));
         }
         if let Some(export) = text.strip_prefix(b"nfs://") {
             return export_named(&unescape(export));
@@ -100,6 +110,8 @@ impl std::fmt::Display for Source {
             }
             #[cfg(feature = "nfs-client")]
             Self::Nfs(location) => location.fmt(f),
+            #[cfg(feature = "plugin")]
+            Self::Plugin { words } => write!(f, "plugin:{}", volary_core::escape(words)),
             Self::Memory { size: None } => f.write_str("mem:"),
             Self::Memory { size: Some(n) } => write!(f, "mem:{n}"),
         }
@@ -115,6 +127,19 @@ fn export_named(text: &[u8]) -> Result<Source> {
 #[cfg(not(feature = "nfs-client"))]
 fn export_named(_: &[u8]) -> Result<Source> {
     Err(crate::absent("an NFS export", "nfs-client"))
+}
+
+#[cfg(feature = "plugin")]
+fn of_plugin(words: &[u8]) -> Result<Source> {
+    volary_plugin::Words::parse(words)?;
+    Ok(Source::Plugin {
+        words: words.to_vec(),
+    })
+}
+
+#[cfg(not(feature = "plugin"))]
+fn of_plugin(_: &[u8]) -> Result<Source> {
+    Err(crate::absent("a plug-in", "plugin"))
 }
 
 fn host(path: &[u8]) -> Result<Source> {
@@ -290,8 +315,12 @@ fn split(text: &[u8]) -> Option<(&[u8], &[u8])> {
     }
     let ends = |rest: &[u8]| rest == b":" || rest.starts_with(b":/");
     let mut colons = unescaped(text, ends);
-    if text.starts_with(b"host:") || text.starts_with(b"nfs:") {
-        let last = colons.filter(|&at| at > b"host:".len()).last();
+    let schemes = [&b"host:"[..], b"nfs:", b"plugin:"];
+    if let Some(scheme) = schemes.iter().find(|scheme| text.starts_with(scheme)) {
+        // The colon of a scheme is none, nor that of `nfs://[`.
+        let last = colons
+            .filter(|&at| at > scheme.len().max(b"host:".len()))
+            .last();
         return Some(last.and_then(|at| cut(text, at)).unwrap_or((text, b"/")));
     }
     cut(text, colons.next()?)
@@ -340,6 +369,9 @@ mod tests {
     fn the_table_at_the_head_of_the_page_holds() {
         let memory = |size| Source::Memory { size };
         let host = |path: &str| Source::Host { path: path.into() };
+        let plugin = |words: &str| Source::Plugin {
+            words: words.into(),
+        };
         let nfs = |text: &str| Source::Nfs(Location::parse(text.as_bytes()).unwrap());
         for (text, expected) in [
             ("disk.img:/a/b", in_volume(image("disk.img", None), "/a/b")),
@@ -359,6 +391,13 @@ mod tests {
                 "nfs://[::1]:2049/e/f?uid=5&sync:/a",
                 in_volume(nfs("[::1]:2049/e/f?uid=5&sync"), "/a"),
             ),
+            ("plugin:foo", in_volume(plugin("foo"), "/")),
+            ("plugin:foo?x=/y:/a", in_volume(plugin("foo?x=/y"), "/a")),
+            (
+                "plugin:/d/libfoo.so:",
+                in_volume(plugin("/d/libfoo.so"), "/"),
+            ),
+            (r"plugin:foo?u=a\:/b", in_volume(plugin("foo?u=a:/b"), "/")),
             ("mem:", in_volume(memory(None), "/")),
             ("mem:/a", in_volume(memory(None), "/a")),
             ("mem::/a", in_volume(memory(None), "/a")),
@@ -421,6 +460,8 @@ mod tests {
             ":/a",
             "#1:/",
             "nfs:server",
+            "plugin:",
+            "plugin:?x:/a",
             "nfs:///export",
             "nfs://server:0/export",
             "smb://server/share",

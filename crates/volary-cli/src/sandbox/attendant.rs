@@ -3,7 +3,8 @@
 //!
 //! - one for each mount: `volary_fuse::attend` says what it does;
 //! - one for the groups of this host's users, which can come from files, sockets and other hosts
-//!   by whatever `nsswitch.conf` names. It is asked for a number, and answers with numbers.
+//!   by whatever `nsswitch.conf` names. It is asked for a number, and answers with numbers;
+//! - one for each volume of a plug-in: it forks the process that loads it, again when one ends.
 
 use super::{Level, RunAs, hide_memory};
 use crate::exit::{Done, Fail};
@@ -18,11 +19,13 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use volary::fuse::{Attendant, MountOptions, attend};
 use volary::nfs::{Database, cred_of};
-use volary::{Cred, Options};
+use volary::{Cred, Options, Source};
 
 /// The first word of an attendant's command line. It is no option of the command: without a socket
 /// as its standard input it does nothing.
 const WORD: &str = "--attend";
+/// The running program, even if its file was moved or this user cannot reach it.
+const PROGRAM: &str = "/proc/self/exe";
 /// Groups that are told of a user: as many as Linux lets one have (`NGROUPS_MAX`).
 const GROUPS_MAX: usize = 65_536;
 
@@ -61,11 +64,35 @@ pub(crate) fn for_groups(level: Level, run_as: &RunAs) -> Done<Database> {
     }))
 }
 
+/// Starts one for each of these volumes that is a plug-in's.
+///
+/// # Errors
+/// Of starting it.
+pub(crate) fn for_plugins<'a>(sources: impl Iterator<Item = &'a Source>, run_as: &RunAs) -> Done {
+    let cred = run_as.cred();
+    let user = run_as.is_another().then_some((cred.uid, cred.gid));
+    for source in sources {
+        if matches!(source, Source::Plugin { .. }) {
+            let ready = volary::plugin::installed().prepare(user);
+            ready.map_err(|e| Fail::opening(source, &e))?;
+        }
+    }
+    Ok(())
+}
+
+/// How an attendant is started that plug-ins come from.
+pub(crate) fn plugin_helper() -> volary::plugin::Helper {
+    volary::plugin::Helper {
+        program: PROGRAM.into(),
+        words: vec![WORD.into(), "plugin".into()],
+        user: None,
+    }
+}
+
 fn start(words: &[OsString], user: Option<&Cred>) -> Done<UnixStream> {
     let fail = |e: io::Error| Fail::host("sandbox", e);
     let (ours, theirs) = UnixStream::pair().map_err(fail)?;
-    // The running program, even if its file was moved or this user cannot reach it.
-    let mut command = Command::new("/proc/self/exe");
+    let mut command = Command::new(PROGRAM);
     command
         .arg0("volary")
         .arg(WORD)
@@ -118,6 +145,7 @@ fn serve(what: &OsStr, rest: &[OsString]) -> io::Result<()> {
             attend(socket, Path::new(dir), &options)
         }
         (Some("groups"), []) => tell_groups(socket),
+        (Some("plugin"), []) => volary::plugin::run_zygote(socket),
         _ => Err(io::ErrorKind::InvalidInput.into()),
     }
 }

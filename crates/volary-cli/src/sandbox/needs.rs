@@ -119,7 +119,8 @@ impl Needs {
             Source::Image { path, .. } => self.add(path, May::Change),
             Source::Host { path } if read_only => self.add(path, May::Read),
             Source::Host { path } => self.add(path, May::All),
-            Source::Memory { .. } => {}
+            // What a plug-in opens, a process of its own opens.
+            Source::Memory { .. } | Source::Plugin { .. } => {}
             Source::Nfs(_) => {
                 self.calls_out = true;
                 RESOLVER.iter().for_each(|path| self.add(path, May::Read));

@@ -117,7 +117,8 @@ impl RunAs {
         };
         match source {
             Source::Host { .. } | Source::Nfs(_) => self.meanwhile(open),
-            Source::Image { .. } | Source::Memory { .. } => open(),
+            // A plug-in's process is that user from its beginning.
+            Source::Image { .. } | Source::Memory { .. } | Source::Plugin { .. } => open(),
         }
     }
 

@@ -5,6 +5,7 @@ use crate::alarm::{alarmed, commit_failed, lost};
 use crate::clock;
 use crate::exit::{Done, Exit, Fail};
 use crate::log::LogArgs;
+use crate::plugins::PluginArgs;
 use crate::sandbox::{self, Needs, RunAs, SandboxArgs, attendant};
 use crate::stack::{Report, stack};
 use crate::volumes::{At, KindArg, Use, attach_with, commit_of, tell_of_replica};
@@ -53,6 +54,8 @@ pub(crate) struct Mount {
     /// Returns once the volume is mounted, and goes on in the background
     #[arg(short, long)]
     background: bool,
+    #[command(flatten)]
+    plugins: PluginArgs,
     #[command(flatten)]
     log: LogArgs,
     #[command(flatten)]
@@ -106,6 +109,8 @@ impl Mount {
         }
         let level = self.sandbox.level(None);
         let run_as = self.sandbox.run_as(None)?;
+        self.plugins.install();
+        attendant::for_plugins(std::iter::once(&at.source), &run_as)?;
         let attendant = attendant::for_mount(level, &self.dir, &self.options)?;
         let sandbox = sandbox::begin(level, &self.needs(&at, read_only))?;
         let (volume, alarm, reports) = self.volume(&at, options, read_only, &mount, &run_as)?;

@@ -18,10 +18,16 @@ use volary_core::{
 #[derive(Clone, Copy)]
 pub(super) struct Told(pub(super) *const VolaryHost);
 
-#[expect(unsafe_code, reason = "the host says that it can be called from any thread")]
+#[expect(
+    unsafe_code,
+    reason = "the host says that it can be called from any thread"
+)]
 // SAFETY: as above.
 unsafe impl Send for Told {}
-#[expect(unsafe_code, reason = "the host says that it can be called from any thread")]
+#[expect(
+    unsafe_code,
+    reason = "the host says that it can be called from any thread"
+)]
 // SAFETY: as above.
 unsafe impl Sync for Told {}
 

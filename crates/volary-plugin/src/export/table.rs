@@ -201,7 +201,11 @@ unsafe extern "C" fn lookup(
 }
 
 unsafe extern "C" fn parent(fs: Fs, cx: Cx, dir: VolaryNode, out: *mut VolaryAttr) -> i32 {
-    unsafe { enter(fs, cx, |fs, cx| Ok(give(out, &fs.parent(cx, node(dir)?)?.attr))) }
+    unsafe {
+        enter(fs, cx, |fs, cx| {
+            Ok(give(out, &fs.parent(cx, node(dir)?)?.attr))
+        })
+    }
 }
 
 unsafe extern "C" fn getattr(fs: Fs, cx: Cx, of: VolaryNode, out: *mut VolaryAttr) -> i32 {
@@ -419,7 +423,13 @@ unsafe extern "C" fn access(fs: Fs, cx: Cx, of: VolaryNode, want: u32) -> i32 {
     }
 }
 
-unsafe extern "C" fn readlink(fs: Fs, cx: Cx, of: VolaryNode, buf: *mut c_char, room: usize) -> i64 {
+unsafe extern "C" fn readlink(
+    fs: Fs,
+    cx: Cx,
+    of: VolaryNode,
+    buf: *mut c_char,
+    room: usize,
+) -> i64 {
     unsafe {
         enter(fs, cx, |fs, cx| {
             Ok(give_bytes(&fs.readlink(cx, node(of)?)?, buf.cast(), room))
@@ -533,7 +543,8 @@ unsafe extern "C" fn write(
 unsafe extern "C" fn fsync(fs: Fs, cx: Cx, file: VolaryOpen, data_only: u32) -> i32 {
     unsafe {
         enter(fs, cx, |fs, cx| {
-            fs.fsync(cx, OpenId(file.handle), data_only != 0).map(|()| 0)
+            fs.fsync(cx, OpenId(file.handle), data_only != 0)
+                .map(|()| 0)
         })
     }
 }
@@ -590,5 +601,9 @@ unsafe extern "C" fn ioctl(
 }
 
 unsafe extern "C" fn close(fs: Fs, cx: Cx, open: VolaryOpen) -> i32 {
-    unsafe { enter(fs, cx, |fs, cx| fs.close(cx, OpenId(open.handle)).map(|()| 0)) }
+    unsafe {
+        enter(fs, cx, |fs, cx| {
+            fs.close(cx, OpenId(open.handle)).map(|()| 0)
+        })
+    }
 }

@@ -26,10 +26,16 @@ pub(super) struct Calls {
     sessions: Sessions,
 }
 
-#[expect(unsafe_code, reason = "the table says that it can be called from any thread")]
+#[expect(
+    unsafe_code,
+    reason = "the table says that it can be called from any thread"
+)]
 // SAFETY: its pointers are the plug-in's own; `serial` holds back those that want one call at a time.
 unsafe impl Send for Calls {}
-#[expect(unsafe_code, reason = "the table says that it can be called from any thread")]
+#[expect(
+    unsafe_code,
+    reason = "the table says that it can be called from any thread"
+)]
 // SAFETY: as above.
 unsafe impl Sync for Calls {}
 
@@ -152,7 +158,10 @@ impl Calls {
             }
             room = len;
         }
-        Err(lie(what, "has an answer of more than a mebibyte, or one that ever grows"))
+        Err(lie(
+            what,
+            "has an answer of more than a mebibyte, or one that ever grows",
+        ))
     }
 
     /// Lists into `out`; true at the end.

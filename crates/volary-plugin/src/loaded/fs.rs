@@ -1,6 +1,9 @@
 //! The operations.
 
-#![expect(unsafe_code, reason = "each operation calls the plug-in, by a table that is as C says")]
+#![expect(
+    unsafe_code,
+    reason = "each operation calls the plug-in, by a table that is as C says"
+)]
 #![expect(
     clippy::undocumented_unsafe_blocks,
     reason = "all for one reason: functions of this table, with what the table says they get"
@@ -131,7 +134,9 @@ impl FileSystem for Loaded {
         let mut first = Ok(());
         for open in self.opens.take_all() {
             if let Some(f) = table.close {
-                let closed = self.calls.done("close", cx, |fs, c| unsafe { f(fs, c, open) });
+                let closed = self
+                    .calls
+                    .done("close", cx, |fs, c| unsafe { f(fs, c, open) });
                 first = first.and(closed);
             }
         }
@@ -269,15 +274,17 @@ impl FileSystem for Loaded {
     fn unlink(&self, cx: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<()> {
         let f = self.alive()?.unlink.ok_or(Kind::ReadOnly)?;
         let (at, len) = parts(name);
-        self.calls
-            .done("unlink", cx, |fs, c| unsafe { f(fs, c, to_node(dir), at, len) })
+        self.calls.done("unlink", cx, |fs, c| unsafe {
+            f(fs, c, to_node(dir), at, len)
+        })
     }
 
     fn rmdir(&self, cx: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<()> {
         let f = self.alive()?.rmdir.ok_or(Kind::ReadOnly)?;
         let (at, len) = parts(name);
-        self.calls
-            .done("rmdir", cx, |fs, c| unsafe { f(fs, c, to_node(dir), at, len) })
+        self.calls.done("rmdir", cx, |fs, c| unsafe {
+            f(fs, c, to_node(dir), at, len)
+        })
     }
 
     fn rename(
@@ -374,7 +381,12 @@ impl FileSystem for Loaded {
     }
 
     fn forget(&self, node: NodeId, lookups: u64) {
-        if let Ok(VolaryTable { forget: Some(f), fs, .. }) = self.alive() {
+        if let Ok(VolaryTable {
+            forget: Some(f),
+            fs,
+            ..
+        }) = self.alive()
+        {
             unsafe { f(*fs, to_node(node), lookups) }
         }
     }
@@ -408,7 +420,12 @@ impl FileSystem for Loaded {
             f(fs, c, open, offset, buf.as_mut_ptr().cast(), room)
         })?;
         let fits = usize::try_from(read).ok().filter(|&n| n <= room);
-        fits.ok_or_else(|| lie("read", &format!("gave {read} bytes where {room} were asked for")))
+        fits.ok_or_else(|| {
+            lie(
+                "read",
+                &format!("gave {read} bytes where {room} were asked for"),
+            )
+        })
     }
 
     fn write(&self, cx: &Ctx<'_>, open: OpenId, offset: Option<u64>, data: &[u8]) -> Result<u64> {
@@ -434,8 +451,9 @@ impl FileSystem for Loaded {
         let table = self.alive()?;
         let open = self.opens.get(open)?;
         let Some(f) = table.fsync else { return Ok(()) };
-        self.calls
-            .done("fsync", cx, |fs, c| unsafe { f(fs, c, open, data_only.into()) })
+        self.calls.done("fsync", cx, |fs, c| unsafe {
+            f(fs, c, open, data_only.into())
+        })
     }
 
     fn allocate(
@@ -467,8 +485,9 @@ impl FileSystem for Loaded {
                 | flag(lock.unlock, VOLARY_LOCK_UNLOCK)
                 | flag(lock.test, VOLARY_LOCK_TEST),
         };
-        self.calls
-            .done("lock", cx, |fs, c| unsafe { f(fs, c, open, &raw const lock) })
+        self.calls.done("lock", cx, |fs, c| unsafe {
+            f(fs, c, open, &raw const lock)
+        })
     }
 
     fn ioctl(&self, cx: &Ctx<'_>, open: OpenId, code: u32, input: &[u8]) -> Result<Vec<u8>> {
@@ -489,7 +508,8 @@ impl FileSystem for Loaded {
         let table = self.alive()?;
         let open = self.opens.remove(open)?;
         let Some(f) = table.close else { return Ok(()) };
-        self.calls.done("close", cx, |fs, c| unsafe { f(fs, c, open) })
+        self.calls
+            .done("close", cx, |fs, c| unsafe { f(fs, c, open) })
     }
 }
 

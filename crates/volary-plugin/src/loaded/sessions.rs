@@ -15,10 +15,16 @@ pub(super) struct Session {
     table: VolaryTable,
 }
 
-#[expect(unsafe_code, reason = "the table says that it can be called from any thread")]
+#[expect(
+    unsafe_code,
+    reason = "the table says that it can be called from any thread"
+)]
 // SAFETY: the pointer is the plug-in's, which is told of it by calls of any thread.
 unsafe impl Send for Session {}
-#[expect(unsafe_code, reason = "the table says that it can be called from any thread")]
+#[expect(
+    unsafe_code,
+    reason = "the table says that it can be called from any thread"
+)]
 // SAFETY: as above.
 unsafe impl Sync for Session {}
 

@@ -30,7 +30,10 @@ pub(super) fn host(news: &Arc<News>) -> *const VolaryHost {
     (&raw const *cell).cast()
 }
 
-#[expect(unsafe_code, reason = "a host is the first field of a cell that is never freed")]
+#[expect(
+    unsafe_code,
+    reason = "a host is the first field of a cell that is never freed"
+)]
 fn news(host: *const VolaryHost) -> Option<Arc<News>> {
     if host.is_null() {
         return None;

@@ -137,11 +137,7 @@ fn condition(
     condition.map_err(Into::into)
 }
 
-fn add(
-    rules: &mut Rules,
-    call: i64,
-    all: Vec<SeccompCondition>,
-) -> Result<(), seccompiler::Error> {
+fn add(rules: &mut Rules, call: i64, all: Vec<SeccompCondition>) -> Result<(), seccompiler::Error> {
     for number in numbers(call) {
         rules.insert(number, vec![SeccompRule::new(all.clone())?]);
     }

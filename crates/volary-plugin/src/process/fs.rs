@@ -44,7 +44,9 @@ impl Remote {
         cx: &Ctx<'_>,
         request: impl FnOnce(&Running) -> Result<Request<'r>>,
     ) -> Result<Vec<u8>> {
-        self.ask(cx, request, |_, body| finished::<&[u8]>(body).map(<[u8]>::to_vec))
+        self.ask(cx, request, |_, body| {
+            finished::<&[u8]>(body).map(<[u8]>::to_vec)
+        })
     }
 
     fn write_one(
@@ -397,7 +399,9 @@ impl FileSystem for Remote {
             let node = running.there(node)?;
             Ok(Request::Open { node, mode })
         };
-        self.ask(cx, request, |running, body| running.open_here(finished(body)?))
+        self.ask(cx, request, |running, body| {
+            running.open_here(finished(body)?)
+        })
     }
 
     fn read(&self, cx: &Ctx<'_>, open: OpenId, offset: u64, buf: &mut [u8]) -> Result<usize> {
@@ -504,4 +508,3 @@ fn check_len(bytes: &[u8]) -> Result<()> {
         false => Err(Kind::TooBig.into()),
     }
 }
-

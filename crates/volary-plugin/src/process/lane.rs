@@ -34,7 +34,10 @@ pub(super) struct Wait<'a> {
     pub(super) cancel: Option<&'a Cancel>,
 }
 
-#[expect(clippy::disallowed_methods, reason = "how long a process may take is no matter of a volume")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "how long a process may take is no matter of a volume"
+)]
 pub(super) fn now() -> Instant {
     Instant::now()
 }

@@ -17,11 +17,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use volary_core::{Cancel, Caps, Change, Ctx, Error, Kind, NodeId, Result, Severity};
 
-/// A worker that lives for less has failed to start.
-const LIVES: Duration = Duration::from_secs(1);
-/// How long is waited after such a failure; twice as long after each more, up to the second.
-const PAUSE: Duration = Duration::from_millis(10);
-const PAUSE_MAX: Duration = Duration::from_secs(5);
+/// Workers that may be started at once, and how long it takes until there may be one more.
+const BURST: u32 = 20;
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// How a plug-in is dealt with.
 #[derive(Clone, Debug)]
@@ -53,8 +51,8 @@ pub struct Remote {
 struct State {
     running: Option<Arc<Running>>,
     epoch: u64,
-    failures: u32,
-    not_before: Instant,
+    /// When all that were started will have had their time.
+    paid: Instant,
     why: String,
 }
 
@@ -84,8 +82,7 @@ impl Remote {
             state: Mutex::new(State {
                 running: Some(running),
                 epoch: 0,
-                failures: 0,
-                not_before: now(),
+                paid: now(),
                 why: String::new(),
             }),
         })
@@ -103,7 +100,8 @@ impl Remote {
         if let Some(running) = &state.running {
             return Ok(Arc::clone(running));
         }
-        if now() < state.not_before || state.epoch + 1 >= EPOCHS && !self.is_stable() {
+        let is_last = state.epoch + 1 >= EPOCHS && !self.is_stable();
+        if is_last || !state.may_start() {
             return Err(self.failed(&state.why));
         }
         state.epoch += 1;
@@ -124,8 +122,8 @@ impl Remote {
                 Ok(running)
             }
             Err(e) => {
-                state.count(&e.to_string(), false);
-                Err(Error::note(Kind::Io, e.to_string()))
+                state.why = format!("cannot be started again: {e}");
+                Err(self.failed(&state.why))
             }
         }
     }
@@ -221,12 +219,12 @@ impl Remote {
             if self.is_dirty.swap(false, Ordering::AcqRel) {
                 self.is_lost.store(true, Ordering::Release);
             }
-            state.count(&why, running.since.elapsed() >= LIVES);
             let line = format!(
                 "the plug-in {} {why}; the next call starts it again",
                 self.terms.shown
             );
             self.news.say(Severity::Damage, line.as_bytes());
+            state.why = why;
         }
         self.failed(&state.why)
     }
@@ -263,16 +261,14 @@ impl Remote {
 }
 
 impl State {
-    /// Counts a worker that ended, and sets when there may be another.
-    fn count(&mut self, why: &str, has_lived: bool) {
-        why.clone_into(&mut self.why);
-        self.failures = if has_lived { 0 } else { self.failures + 1 };
-        let doublings = self.failures.saturating_sub(2).min(16);
-        let pause = match self.failures {
-            0 | 1 => Duration::ZERO,
-            _ => PAUSE.saturating_mul(1 << doublings).min(PAUSE_MAX),
-        };
-        self.not_before = now() + pause;
+    /// Returns whether there may be another worker now, and counts it.
+    fn may_start(&mut self) -> bool {
+        let now = now();
+        let is_early = self.paid > now + PAUSE * BURST;
+        if !is_early {
+            self.paid = self.paid.max(now) + PAUSE;
+        }
+        !is_early
     }
 }
 
@@ -377,7 +373,14 @@ fn next(events: &mut UnixStream) -> Option<Vec<u8>> {
     events.read_exact(&mut head).ok()?;
     let head = Head::parse(&head)?;
     let is_right = head.tag == Tag::Event && head.len as usize <= LINE_MAX * 8;
-    let mut body = vec![0; if is_right { head.len as usize } else { return None }];
+    let mut body = vec![
+        0;
+        if is_right {
+            head.len as usize
+        } else {
+            return None;
+        }
+    ];
     events.read_exact(&mut body).ok()?;
     Some(body)
 }

@@ -11,7 +11,7 @@ use parking_lot::{Condvar, Mutex};
 use std::collections::HashSet;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use volary_core::{Attr, Caps, Kind, NodeId, OpenId, Result};
 
 /// Bits of `ino` that a plug-in without stable ids may use.
@@ -25,7 +25,6 @@ const SLICE: Duration = Duration::from_millis(50);
 
 pub(super) struct Running {
     pub(super) epoch: u64,
-    pub(super) since: Instant,
     is_stable: bool,
     root_here: NodeId,
     root_there: NodeId,
@@ -39,7 +38,6 @@ impl Running {
     pub(super) fn new(epoch: u64, hello: &Hello, root_here: NodeId) -> Self {
         Self {
             epoch,
-            since: now(),
             is_stable: hello.caps.has(Caps::STABLE_IDS),
             root_here,
             root_there: hello.root,

@@ -6,8 +6,8 @@ use crate::abi::*;
 use crate::library::Library;
 use crate::loaded::Loaded;
 use crate::wire::{
-    Caller, DATA_MAX, Event, FRAME_DATA, FRAME_MAX, Field, Head, Hello, Listed, Request, Tag, bytes,
-    failed, finished,
+    Caller, DATA_MAX, Event, FRAME_DATA, FRAME_MAX, Field, Head, Hello, Listed, Request, Tag,
+    bytes, failed, finished,
 };
 use parking_lot::Mutex;
 use rustix::net::{RecvFlags, recv};
@@ -79,7 +79,14 @@ fn serve(spec: &Spec, mut lanes: Vec<UnixStream>, events: UnixStream) {
     let _watch = watch(&volume, &teller);
     let threads = lanes.into_iter().map(|lane| {
         let (volume, teller) = (Arc::clone(&volume), Arc::clone(&teller));
-        thread::spawn(move || Serving { lane, volume, teller }.run())
+        thread::spawn(move || {
+            Serving {
+                lane,
+                volume,
+                teller,
+            }
+            .run()
+        })
     });
     let threads: Vec<_> = threads.collect();
     // They end when the host closes their lanes.
@@ -139,7 +146,10 @@ impl Teller {
             status: 0,
         };
         // A host that is gone has no use for it.
-        let _ = self.0.lock().write_all(&[&head.to_bytes()[..], &body].concat());
+        let _ = self
+            .0
+            .lock()
+            .write_all(&[&head.to_bytes()[..], &body].concat());
     }
 
     fn findings(&self, fs: &dyn FileSystem) {

@@ -5,8 +5,8 @@ use crate::wire::{Field, finished};
 use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
-    SendFlags, recvmsg, sendmsg,
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, kill_process, pidfd_open, waitpid};
 use std::ffi::OsString;
@@ -219,7 +219,10 @@ fn ignore_signals() {
 }
 
 /// Closes what the host's program had open and did not mean for a plug-in.
-#[expect(unsafe_code, reason = "closes descriptors that nothing in this process knows of")]
+#[expect(
+    unsafe_code,
+    reason = "closes descriptors that nothing in this process knows of"
+)]
 fn keep_only(kept: RawFd) {
     let Ok(kept) = libc::c_uint::try_from(kept) else {
         return;
@@ -329,7 +332,9 @@ impl Orders {
 
     /// Lets the worker end, for a while: it detaches nothing any more, but frees what it has.
     fn end(&mut self) {
-        let pidfd = self.worker.and_then(|worker| pidfd_open(worker, PidfdFlags::empty()).ok());
+        let pidfd = self
+            .worker
+            .and_then(|worker| pidfd_open(worker, PidfdFlags::empty()).ok());
         if let Some(pidfd) = pidfd {
             let _ = poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], Some(&END));
         }

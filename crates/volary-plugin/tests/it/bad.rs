@@ -5,8 +5,8 @@ use crate::built;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use volary_core::{
-    Access, Attach, Cancel, Cookie, Cred, Ctx, DirBuf, Error, Fs, Kind, Mode, Name, NodeId, Options,
-    Result,
+    Access, Attach, Cancel, Cookie, Cred, Ctx, DirBuf, Error, Fs, Kind, Mode, Name, NodeId,
+    Options, Result,
 };
 
 fn bad() -> &'static Path {
@@ -79,7 +79,9 @@ fn listxattr(fs: &Fs) -> Result<()> {
 }
 
 fn access(fs: &Fs) -> Result<()> {
-    with_cx(&Cancel::new(), |cx| fs.access(cx, file(), Access::READ).map(drop))
+    with_cx(&Cancel::new(), |cx| {
+        fs.access(cx, file(), Access::READ).map(drop)
+    })
 }
 
 type Call = fn(&Fs) -> Result<()>;
@@ -89,7 +91,10 @@ fn assert_words(e: &Error, kind: Kind, words: &str, how: &str) {
     let line = e.to_string();
     assert_eq!(e.kind(), kind, "{how}: {line}");
     assert!(line.contains(words), "{how}: {line}");
-    assert!(!line.contains('\n') && !line.contains('\u{1b}'), "{how}: {line}");
+    assert!(
+        !line.contains('\n') && !line.contains('\u{1b}'),
+        "{how}: {line}"
+    );
 }
 
 #[test]
@@ -101,32 +106,55 @@ fn what_is_no_plug_in_is_refused_in_words() {
         path
     };
     let nothing = file("nothing.c", b"int nothing;\n");
-    let at_load = b"#include <stdlib.h>\n__attribute__((constructor)) static void x(void) { abort(); }\n";
+    let at_load =
+        b"#include <stdlib.h>\n__attribute__((constructor)) static void x(void) { abort(); }\n";
     let at_load = file("at_load.c", at_load);
     let text = file("libtext.so", b"no library\n");
     let cut = std::fs::read(bad()).unwrap();
     let cut = file("libcut.so", &cut[..cut.len() / 3]);
     // The loader itself does not survive it: only in a process of its own.
-    assert!(matches!(built::apart(&cut, "").err().unwrap().kind(), Kind::Io | Kind::Invalid));
+    assert!(matches!(
+        built::apart(&cut, "").err().unwrap().kind(),
+        Kind::Io | Kind::Invalid
+    ));
     for (library, kind, words) in [
-        (dir.path().join("libmissing.so"), Kind::NotFound, "no such plug-in"),
+        (
+            dir.path().join("libmissing.so"),
+            Kind::NotFound,
+            "no such plug-in",
+        ),
         (text, Kind::Invalid, "is no library"),
         (dir.path().to_owned(), Kind::Invalid, "is no library"),
-        (built::compiled("nothing", &nothing, &[]), Kind::Invalid, "FileSystemCreate"),
+        (
+            built::compiled("nothing", &nothing, &[]),
+            Kind::Invalid,
+            "FileSystemCreate",
+        ),
     ] {
         for open in [built::apart, built::within] {
             let e = open(&library, "").err().unwrap();
             assert_words(&e, kind, words, &library.display().to_string());
         }
     }
-    let e = built::apart(&built::compiled("at_load", &at_load, &[]), "").err().unwrap();
-    assert_words(&e, Kind::Io, "was ended by signal 6 as it attached", "at load");
+    let e = built::apart(&built::compiled("at_load", &at_load, &[]), "")
+        .err()
+        .unwrap();
+    assert_words(
+        &e,
+        Kind::Io,
+        "was ended by signal 6 as it attached",
+        "at load",
+    );
 }
 
 #[test]
 fn a_table_that_does_not_fit_is_refused_in_words() {
     for (how, kind, words) in [
-        ("no-table", Kind::Unsupported, "no such file system in version 1"),
+        (
+            "no-table",
+            Kind::Unsupported,
+            "no such file system in version 1",
+        ),
         ("version", Kind::Unsupported, "version 2"),
         ("size-none", Kind::Unsupported, "0 bytes"),
         ("size-odd", Kind::Unsupported, "bytes"),

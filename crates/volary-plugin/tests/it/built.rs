@@ -18,8 +18,14 @@ pub(crate) fn helper() -> Helper {
 /// The plug-in over a volume in memory, by `export!`.
 pub(crate) fn memory() -> PathBuf {
     let bin = Path::new(env!("CARGO_BIN_EXE_volary-plugin-host"));
-    let path = bin.parent().expect("a folder").join("examples/libmemory.so");
-    assert!(path.exists(), "{path:?} is missing: cargo build --examples makes it");
+    let path = bin
+        .parent()
+        .expect("a folder")
+        .join("examples/libmemory.so");
+    assert!(
+        path.exists(),
+        "{path:?} is missing: cargo build --examples makes it"
+    );
     path
 }
 
@@ -36,7 +42,17 @@ pub(crate) fn compiled(name: &str, source: &Path, words: &[&str]) -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let to = folder().join(format!("lib{name}.so"));
     let done = Command::new("cc")
-        .args(["-std=c11", "-Wall", "-Wextra", "-Wno-unused-parameter", "-Werror", "-O1", "-g", "-shared", "-fPIC"])
+        .args([
+            "-std=c11",
+            "-Wall",
+            "-Wextra",
+            "-Wno-unused-parameter",
+            "-Werror",
+            "-O1",
+            "-g",
+            "-shared",
+            "-fPIC",
+        ])
         .arg("-I")
         .arg(root.join("include"))
         .arg("-o")

@@ -8,13 +8,19 @@ use volary_testkit::{Fresh, Suite};
 #[test]
 fn a_rust_driver_that_is_loaded_holds_to_its_word() {
     let library = built::memory();
-    Suite::new("memory, loaded", move || built::within(&library, "8M").unwrap()).run();
+    Suite::new("memory, loaded", move || {
+        built::within(&library, "8M").unwrap()
+    })
+    .run();
 }
 
 #[test]
 fn a_rust_driver_in_a_process_of_its_own_holds_to_its_word() {
     let library = built::memory();
-    Suite::new("memory, apart", move || built::apart(&library, "8M").unwrap()).run();
+    Suite::new("memory, apart", move || {
+        built::apart(&library, "8M").unwrap()
+    })
+    .run();
 }
 
 /// A database of its own for each case, which outlives the volume.
@@ -66,7 +72,10 @@ fn the_smallest_plug_in_has_a_file() {
         let root = fs.open(cx, fs.root(), Mode::Read).unwrap();
         assert!(fs.readdir(cx, root, Cookie::START, &mut listing).unwrap());
         assert_eq!(listing.get(0).unwrap().name, b"hello.txt");
-        assert_eq!(fs.open(cx, entry.node, Mode::Write).unwrap_err(), Kind::ReadOnly);
+        assert_eq!(
+            fs.open(cx, entry.node, Mode::Write).unwrap_err(),
+            Kind::ReadOnly
+        );
         assert_eq!(fs.unlink(cx, fs.root(), name).unwrap_err(), Kind::ReadOnly);
     }
 }

@@ -226,6 +226,10 @@ impl Entry {
                     .find(|p| !p.is_empty());
                 last.map_or("nfs".into(), |name| String::from_utf8_lossy(name).into())
             }
+            (None, Source::Plugin { words }) => {
+                let words = volary::plugin::Words::parse(words);
+                words.map_or("plugin".into(), |words| words.label())
+            }
             (None, Source::Image { path, partition }) => {
                 let stem = path.file_stem().unwrap_or_default().to_string_lossy();
                 match partition {
