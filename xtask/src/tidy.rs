@@ -202,6 +202,7 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
             "volary-mem",
             "volary-nfs",
             "volary-nfs-client",
+            "volary-plugin",
             "volary-smb",
             "volary-cedar",
             "volary-ext4",

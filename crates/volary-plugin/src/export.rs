@@ -8,6 +8,9 @@
 mod enter;
 mod table;
 
+#[cfg(feature = "fuzzing")]
+pub(crate) use table::EMPTY;
+
 use crate::abi::{VOLARY_PLUGIN_VERSION, VolaryTable};
 use parking_lot::RwLock;
 use std::ffi::{CStr, c_char};

@@ -15,6 +15,8 @@
 
 mod convert;
 mod export;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod library;
 mod loaded;
 mod news;

@@ -68,6 +68,50 @@ pub(super) const TABLE: VolaryTable = VolaryTable {
     close: Some(close),
 };
 
+/// A table without functions.
+#[cfg(feature = "fuzzing")]
+pub(crate) const EMPTY: VolaryTable = VolaryTable {
+    version: VOLARY_PLUGIN_VERSION,
+    size: size_of::<VolaryTable>() as u32,
+    fs: std::ptr::null_mut(),
+    lookup: None,
+    getattr: None,
+    readdir: None,
+    read: None,
+    attach: None,
+    release: None,
+    caps: None,
+    connect: None,
+    disconnect: None,
+    statfs: None,
+    sync: None,
+    detach: None,
+    parent: None,
+    create: None,
+    mkdir: None,
+    mknod: None,
+    symlink: None,
+    link: None,
+    unlink: None,
+    rmdir: None,
+    rename: None,
+    setattr: None,
+    access: None,
+    readlink: None,
+    getxattr: None,
+    setxattr: None,
+    listxattr: None,
+    removexattr: None,
+    forget: None,
+    open: None,
+    write: None,
+    fsync: None,
+    allocate: None,
+    lock: None,
+    ioctl: None,
+    close: None,
+};
+
 fn node(n: VolaryNode) -> Result<NodeId> {
     convert::node(n).map_err(|_| Kind::Stale.into())
 }

@@ -190,9 +190,8 @@ impl Calls {
         }
         match (answer, listed.is_full, listed.added) {
             // It was told that there is no room for more, and there is more.
-            (_, true, _) => Ok(false),
+            (_, true, _) | (0, _, 1..) => Ok(false),
             (1, ..) => Ok(true),
-            (0, _, 1..) => Ok(false),
             (0, ..) => Err(lie("readdir", "says that there is more, and gives nothing")),
             (n, ..) => Err(lie("readdir", &format!("answered {n}, not 0 or 1"))),
         }

@@ -113,10 +113,10 @@ fn restrict() -> Result<(), seccompiler::Error> {
     // New threads are allowed, new processes are not.
     let flag = u64::from(libc::CLONE_THREAD.cast_unsigned());
     let process = condition(0, SeccompCmpOp::MaskedEq(flag), 0)?;
-    add(&mut rules, libc::SYS_clone, vec![process])?;
+    add(&mut rules, libc::SYS_clone, &[process])?;
     // A process aborts by a signal to itself.
     let another = condition(0, SeccompCmpOp::Ne, std::process::id().into())?;
-    add(&mut rules, libc::SYS_tgkill, vec![another])?;
+    add(&mut rules, libc::SYS_tgkill, &[another])?;
     apply_filter(&program(rules, libc::EPERM)?)?;
     // A filter cannot see the flags of `clone3`. After ENOSYS the C library calls `clone`.
     let clone3 = BTreeMap::from([(libc::SYS_clone3, Vec::new())]);
@@ -137,9 +137,9 @@ fn condition(
     condition.map_err(Into::into)
 }
 
-fn add(rules: &mut Rules, call: i64, all: Vec<SeccompCondition>) -> Result<(), seccompiler::Error> {
+fn add(rules: &mut Rules, call: i64, all: &[SeccompCondition]) -> Result<(), seccompiler::Error> {
     for number in numbers(call) {
-        rules.insert(number, vec![SeccompRule::new(all.clone())?]);
+        rules.insert(number, vec![SeccompRule::new(all.to_vec())?]);
     }
     Ok(())
 }

@@ -85,7 +85,7 @@ fn serve(spec: &Spec, mut lanes: Vec<UnixStream>, events: UnixStream) {
                 volume,
                 teller,
             }
-            .run()
+            .run();
         })
     });
     let threads: Vec<_> = threads.collect();
@@ -333,6 +333,7 @@ pub(crate) fn answer(
 }
 
 /// The requests about names and nodes.
+#[expect(clippy::too_many_lines, reason = "an arm for each request")]
 fn about_nodes(
     fs: &dyn FileSystem,
     cx: &Ctx<'_>,

@@ -271,7 +271,7 @@ impl Orders {
         self.control.read_exact(&mut body)?;
         let spec: Spec = finished(&body).ok_or(io::ErrorKind::InvalidData)?;
         self.kill();
-        match self.fork(spec) {
+        match self.fork(&spec) {
             Ok(sockets) => {
                 let all: Vec<BorrowedFd<'_>> = sockets.iter().map(AsFd::as_fd).collect();
                 let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(SOCKETS))];
@@ -290,7 +290,7 @@ impl Orders {
 
     /// Forks a worker. Returns the host's ends of its connections.
     #[expect(unsafe_code, reason = "no safe fork")]
-    fn fork(&mut self, spec: Spec) -> io::Result<Vec<OwnedFd>> {
+    fn fork(&mut self, spec: &Spec) -> io::Result<Vec<OwnedFd>> {
         let mut ours = Vec::new();
         let mut theirs = Vec::new();
         for _ in 0..SOCKETS {
@@ -305,7 +305,7 @@ impl Orders {
                 // Orders are for the zygote alone; so is what the host reads of it.
                 // SAFETY: this process never returns to whoever owns it.
                 unsafe { libc::close(self.control.as_raw_fd()) };
-                worker::run(&spec, theirs)
+                worker::run(spec, theirs)
             }
             pid => match Pid::from_raw(pid) {
                 Some(pid) if pid.is_init() => Err(io::ErrorKind::Other.into()),
