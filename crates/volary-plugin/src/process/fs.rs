@@ -103,8 +103,15 @@ fn listed<'a>(
 }
 
 impl FileSystem for Remote {
+    /// As the plug-in says; and it watches: when a worker follows another, anything may have changed.
     fn caps(&self) -> Caps {
-        self.hello.caps
+        let caps = self.hello.caps;
+        let elsewhere = Caps::SHARED | Caps::SHARED_LOCKS | Caps::CHECKS_ACCESS;
+        match caps.bits & elsewhere {
+            0 => caps.with(Caps::WATCH),
+            // Who shares a volume would take it for news of all that others change.
+            _ => caps,
+        }
     }
 
     fn root(&self) -> NodeId {
@@ -137,7 +144,7 @@ impl FileSystem for Remote {
     }
 
     fn watch(&self, sink: Arc<dyn ChangeSink>) -> Result<Watch> {
-        match self.hello.caps.has(Caps::WATCH) {
+        match self.caps().has(Caps::WATCH) {
             true => Ok(self.news.watch(sink)),
             false => Err(Kind::Unsupported.into()),
         }
