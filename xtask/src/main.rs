@@ -4,6 +4,8 @@ mod check;
 mod deps;
 mod features;
 mod harness;
+mod ports;
+mod release;
 mod run;
 mod rustc;
 mod test;
@@ -28,6 +30,11 @@ cargo xtask COMMAND
   deps [--advisories DIR]
                    what volary is built from: licences, sources, versions (deny.toml), advisories
                    (of the newest RustSec database, or the clone of it at DIR)
+  release [--target TRIPLE]... [--out DIR] [--quick]
+                   static binaries, Debian packages, recipes, SBOM and sums in DIR (dist); --quick
+                   leaves out the optimisation between crates, to try it
+  publish [--dry-run]
+                   every crate to crates.io, in order
   tools            installs what `test` needs, and says what it found
 ";
 
@@ -49,6 +56,9 @@ fn main() -> Result<()> {
         ["fuzz", target, runs] => test::fuzz(target, runs),
         ["deps"] => deps::check_all(None),
         ["deps", "--advisories", dir] => deps::check_all(Some(dir)),
+        ["release", words @ ..] => release::run(words),
+        ["publish"] => release::publish(false),
+        ["publish", "--dry-run"] => release::publish(true),
         ["tools"] => tools::install(),
         ["help" | "--help" | "-h"] => {
             print!("{HELP}");

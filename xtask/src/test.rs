@@ -2,7 +2,7 @@
 
 use crate::harness::Harness;
 use crate::run::{Step, root};
-use crate::{check, deps, features, rustc, tools};
+use crate::{check, deps, features, ports, rustc, tools};
 use anyhow::Result;
 
 /// All targets: unit and integration tests to run, programs and examples to lint. Built once.
@@ -24,7 +24,8 @@ pub(crate) fn everything(install: bool) -> Result<()> {
     tests.run_beside(&programs, || {
         deps::check()?;
         rustc::wrap(check::examples("gate"))?.run()?;
-        features::check("gate")
+        features::check("gate")?;
+        ports::check("gate", install)
     })?;
     eprintln!("\nall steps passed");
     Ok(())

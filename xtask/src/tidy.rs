@@ -32,7 +32,17 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
             "volary-sim",
         ],
     ),
+    (
+        "volary-copy",
+        &["volary-core", "volary-session"],
+        &["volary-block", "volary-mem"],
+    ),
     ("volary-ondisk", &["volary-core", "volary-block"], &[]),
+    (
+        "volary-driver",
+        &["volary-core", "volary-ondisk"],
+        &["volary-block", "volary-testkit", "volary-layers"],
+    ),
     (
         "volary-session",
         &["volary-core"],
@@ -160,6 +170,7 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
             "volary-core",
             "volary-block",
             "volary-bulk",
+            "volary-copy",
             "volary-session",
             "volary-sim",
             "volary-layers",
@@ -179,8 +190,9 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
             "volary-smb",
             "volary-smb-client",
         ],
-        &["volary-testkit"],
+        &["volary-testkit", "volary-example-tar"],
     ),
+    ("libvolary", &["volary"], &[]),
     (
         "volary-bench",
         &["volary", "volary-cedar", "volary-core", "volary-sim"],
@@ -189,7 +201,7 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
     (
         "volary-cli",
         &["volary", "volary-bench", "volary-sim"],
-        &["volary-testkit"],
+        &["volary-driver", "volary-testkit"],
     ),
     (
         "volary-fuzz",
@@ -214,6 +226,21 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
         ],
         &[],
     ),
+    (
+        "volary-example-tar",
+        &["volary-driver"],
+        &["volary-block", "volary-testkit"],
+    ),
+    (
+        "volary-example-kv",
+        &["volary", "volary-driver"],
+        &["volary-testkit"],
+    ),
+    (
+        "volary-with-tar",
+        &["volary-cli", "volary-example-kv", "volary-example-tar"],
+        &[],
+    ),
     ("xtask", &[], &[]),
 ];
 
@@ -230,7 +257,7 @@ const LONG_FILES: &[(&str, usize)] = &[];
 const DRIVER_SKELETON: &[&str] = &["lib", "fs"];
 
 /// Those that every driver of an on-disk format has besides, which has a FORMAT.md.
-const FORMAT_SKELETON: &[&str] = &["ondisk", "volume", "make", "check", "dump"];
+const FORMAT_SKELETON: &[&str] = &["ondisk", "volume", "check", "dump"];
 
 #[test]
 fn the_crate_graph_has_only_the_edges_of_the_design() {
@@ -407,7 +434,7 @@ fn finding_codes(dir: &Path) -> BTreeSet<String> {
 }
 
 fn sources() -> Vec<PathBuf> {
-    ["crates", "drivers", "servers", "xtask", "fuzz"]
+    ["crates", "drivers", "servers", "examples", "xtask", "fuzz"]
         .iter()
         .flat_map(|dir| files_below(&root().join(dir), "rs"))
         .collect()

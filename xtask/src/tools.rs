@@ -84,12 +84,42 @@ pub(crate) fn install_deps() -> Result<()> {
     {
         return Ok(());
     }
+    install_by_hash("xtask/deps.txt")
+}
+
+/// Installs what releases are built with: compilers for each target, and what lists the crates.
+pub(crate) fn install_release(targets: &[String]) -> Result<()> {
+    if !["cargo-zigbuild", "python-zig", "maturin"]
+        .map(python_bin)
+        .iter()
+        .all(|p| p.is_file())
+    {
+        install_by_hash("xtask/release.txt")?;
+    }
+    Step::new(&format!("rustup target add {}", targets.join(" "))).run()?;
+    let root = cargo_root();
+    if root.join("bin/cargo-cyclonedx").is_file() {
+        return Ok(());
+    }
+    let line = format!(
+        "cargo install --quiet --locked --root {} cargo-cyclonedx --version ^0.5",
+        root.display()
+    );
+    Step::new(&line)
+        .env("CARGO_TARGET_DIR", &root.join("build").to_string_lossy())
+        .env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "0")
+        .env("CARGO_PROFILE_RELEASE_LTO", "off")
+        .run()
+}
+
+/// Installs the packages of a list for Python, each of which has its sum there.
+fn install_by_hash(list: &str) -> Result<()> {
     let python = python_bin("python3");
     if !python.is_file() {
         let place = cargo_root().join("python");
         Step::new(&format!("python3 -m venv {}", place.display())).run()?;
     }
-    let pip = "-m pip install --quiet --no-deps --require-hashes -r xtask/deps.txt";
+    let pip = format!("-m pip install --quiet --no-deps --require-hashes -r {list}");
     Step::new(&format!("{} {pip}", python.display())).run()
 }
 

@@ -1,9 +1,8 @@
 //! A stretch of a device, as a device.
 
 use crate::range::check_range;
-use std::os::fd::BorrowedFd;
 use std::sync::Arc;
-use volary_core::{BlockDevice, Geometry, Read, Result};
+use volary_core::{BlockDevice, Geometry, HostFile, Read, Result};
 
 /// A stretch of a device: a partition, say. Nothing outside it can be reached.
 #[derive(Clone)]
@@ -86,7 +85,7 @@ impl BlockDevice for Slice {
         }
     }
 
-    fn in_host_file(&self, offset: u64, len: u64) -> Option<(BorrowedFd<'_>, u64)> {
+    fn in_host_file(&self, offset: u64, len: u64) -> Option<(HostFile<'_>, u64)> {
         let bytes = usize::try_from(len).ok()?;
         check_range(offset, bytes, self.len).ok()?;
         self.dev.in_host_file(self.offset + offset, len)

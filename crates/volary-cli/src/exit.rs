@@ -214,14 +214,8 @@ fn advice(error: &Error, source: &dyn fmt::Display) -> String {
     }
 }
 
-/// Returns an error of the host without the number that Rust adds to it.
-pub(crate) fn words(e: &std::io::Error) -> String {
-    let mut words = without_number(e.to_string());
-    if let Some(first) = words.get(..1).map(str::to_lowercase) {
-        words.replace_range(..1, &first);
-    }
-    words
-}
+/// Returns an error of the host in words like ours.
+pub(crate) use volary::copy::words;
 
 /// Without the number of an error of the host.
 fn without_number(mut text: String) -> String {

@@ -1,9 +1,4 @@
-//! What allocates memory, and in pages of which size.
-
-/// The allocator. That of glibc gets memory page by page, with a fault for each: a fifth of the processor time of a bulk
-/// read. That of musl has one lock for all threads.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+//! In pages of which size memory is allocated.
 
 /// Least `--memory` of a bulk read, in bytes, with which it uses huge pages. Below it, pages that threads use only in part would weigh too much.
 pub(crate) const HUGE_MIN: u64 = 256 << 20;

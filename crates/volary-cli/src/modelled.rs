@@ -2,6 +2,7 @@
 
 use crate::clock;
 use crate::exit::{Done, Fail};
+use crate::registry::registry;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use volary::block::{MemDevice, Overlay};
@@ -76,9 +77,9 @@ pub(crate) fn open_source(source: &Source, read_only: bool) -> Result<Arc<dyn Bl
 pub(crate) fn open_volume(source: &Source, how: &Attach) -> Result<Opened> {
     match source {
         Source::Image { .. } if is_on() => {
-            volary::open_on(open_source(source, how.read_only)?, how, clock::now())
+            registry().open_on(open_source(source, how.read_only)?, how, clock::now())
         }
-        _ => volary::open_volume(source, how, clock::now()),
+        _ => registry().open_volume(source, how, clock::now()),
     }
 }
 

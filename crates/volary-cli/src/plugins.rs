@@ -1,6 +1,6 @@
 //! `--plugin`: drivers that are loaded at run time.
 
-use crate::sandbox::attendant::plugin_helper;
+use crate::sandbox::{RunAs, attendant::plugin_helper};
 use std::path::PathBuf;
 use volary::plugin::{Plugins, install};
 
@@ -21,10 +21,10 @@ pub(crate) struct PluginArgs {
 }
 
 impl PluginArgs {
-    /// Has all volumes of this process know them.
-    pub(crate) fn install(&self) {
+    /// Has all volumes of this process know them, and run as the user that this process becomes.
+    pub(crate) fn install(&self, run_as: Option<&RunAs>) {
         let mut plugins = Plugins::new()
-            .with_helper(plugin_helper())
+            .with_helper(plugin_helper(run_as))
             .in_process(self.plugin_in_process);
         for path in &self.plugins {
             plugins = plugins.with_library(path);

@@ -9,26 +9,11 @@ use crate::exit::{Done, Exit, Fail};
 use crate::volumes::At;
 use serde::Serialize;
 use std::collections::HashSet;
-use volary::{
-    Attr, Cookie, DirBuf, FileKind, Kind, Mode, NodeId, OpenId, PATH_MAX, Session, escape,
-};
+pub(crate) use volary::Row;
+use volary::{Attr, FileKind, Listing, NodeId, PATH_MAX, Session, escape};
 
-/// An entry of a directory.
-#[derive(Clone, Debug)]
-pub(crate) struct Row {
-    /// The name.
-    pub(crate) name: Vec<u8>,
-    /// Attributes of the node that it leads to.
-    pub(crate) attr: Attr,
-}
-
-/// Entries that are read at once.
-const BATCH: usize = 1024;
-/// What the allocator has for a short name.
-const ALLOCATED: usize = 32;
-/// Bytes that the entries of one directory may take here: some two million of them. A server can
-/// list more without end.
-pub(crate) const LISTING_MAX: usize = 512 << 20;
+/// Bytes that the entries of one directory may take here.
+pub(crate) const LISTING_MAX: usize = Listing::MAX;
 
 /// Returns the entries of a directory, in the order in which they lie.
 ///
@@ -43,25 +28,12 @@ pub(crate) fn read_dir(session: &Session, dir: &Attr, at: &At) -> Done<Vec<Row>>
 /// # Errors
 /// As `open` and `readdir` of [`Session`], and as `getattr` of the first node that has none.
 pub(crate) fn entries(session: &Session, dir: &Attr) -> volary::Result<Vec<Row>> {
-    let listing = entries_until(session, dir, LISTING_MAX);
+    let listing = Listing::read(session, dir.node, LISTING_MAX);
     listing.end?;
     match listing.unreadable.into_iter().next() {
         Some((_, e)) => Err(e),
         None => Ok(listing.rows),
     }
-}
-
-/// What can be read of a directory.
-#[derive(Debug)]
-pub(crate) struct Listing {
-    /// The entries, in the order in which they lie.
-    pub(crate) rows: Vec<Row>,
-    /// Names whose nodes cannot be read, and why.
-    pub(crate) unreadable: Vec<(Vec<u8>, volary::Error)>,
-    /// Why there may be more.
-    pub(crate) end: volary::Result<()>,
-    /// About what the entries take in memory, in bytes.
-    bytes: usize,
 }
 
 /// Returns what can be read of a directory, in the order in which it lies. The rest is told to `failed`.
@@ -84,7 +56,7 @@ fn readable_listing(
     max: usize,
     failed: &mut dyn FnMut(Fail) -> Done,
 ) -> Done<Listing> {
-    let mut listing = entries_until(session, dir, max);
+    let mut listing = Listing::read(session, dir.node, max);
     for (name, e) in std::mem::take(&mut listing.unreadable) {
         let fail = Fail::at(at.join(&name), &e);
         let exit = match fail.exit {
@@ -97,55 +69,6 @@ fn readable_listing(
         failed(Fail::at(at, &e))?;
     }
     Ok(listing)
-}
-
-/// Returns the entries of a directory, up to where it cannot be read, or takes more than `max` bytes.
-pub(crate) fn entries_until(session: &Session, dir: &Attr, max: usize) -> Listing {
-    let mut listing = Listing {
-        rows: Vec::new(),
-        unreadable: Vec::new(),
-        end: Ok(()),
-        bytes: 0,
-    };
-    listing.end = session.open(dir.node, Mode::Read).and_then(|open| {
-        let read = read_all(session, (dir.node, open), &mut listing, max);
-        read.and(session.close(open))
-    });
-    listing
-}
-
-/// # Errors
-/// `TooBig` if the entries take more than `max` bytes; the volume's.
-fn read_all(
-    session: &Session,
-    (dir, open): (NodeId, OpenId),
-    into: &mut Listing,
-    max: usize,
-) -> volary::Result<()> {
-    let mut batch = DirBuf::new(BATCH, BATCH * 32, true);
-    let mut from = Cookie::START;
-    loop {
-        batch.clear();
-        let read = session.readdir(open, from, &mut batch);
-        for entry in batch.iter() {
-            let name = entry.name.to_vec();
-            into.bytes += size_of::<Row>() + name.len().max(ALLOCATED);
-            match session.attr_listed(dir, &entry) {
-                Ok(attr) => into.rows.push(Row { name, attr }),
-                Err(e) if e == Kind::NotFound => {}
-                Err(e) => into.unreadable.push((name, e)),
-            }
-        }
-        match (read?, batch.last_cookie()) {
-            (false, Some(_)) if into.bytes > max => {
-                let count = into.rows.len();
-                let words = format!("a directory with more than {count} entries is not listed");
-                return Err(volary::Error::note(Kind::TooBig, words));
-            }
-            (false, Some(next)) => from = next,
-            _ => return Ok(()),
-        }
-    }
 }
 
 /// As [`readable`], sorted by name as bytes.
@@ -376,19 +299,12 @@ pub(crate) mod tests {
                 .unwrap();
         }
         let listed = |max| {
-            let open = session.open(session.root(), Mode::Read).unwrap();
-            let mut listing = Listing {
-                rows: Vec::new(),
-                unreadable: Vec::new(),
-                end: Ok(()),
-                bytes: 0,
-            };
-            let read = read_all(&session, (session.root(), open), &mut listing, max);
-            (read.map_err(|e| e.kind()), listing.rows.len())
+            let listing = Listing::read(&session, session.root(), max);
+            (listing.end.map_err(|e| e.kind()), listing.rows.len())
         };
         assert_eq!(listed(LISTING_MAX), (Ok(()), 3000));
         let (refused, count) = listed(300_000);
-        assert_eq!(refused, Err(Kind::TooBig));
+        assert_eq!(refused, Err(volary::Kind::TooBig));
         assert!(count < 3000, "{count}");
     }
 

@@ -1,12 +1,13 @@
 //! `--layer`: layers over a volume, and what they need of this host.
 
 use crate::exit::{Done, Exit, Fail};
+use crate::registry::registry;
 use std::io::{IsTerminal, Write};
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use volary::layers::{Outside, Pace, layer_by_name};
+use volary::layers::{Outside, Pace};
 use volary::{Error, Fs, Kind, Result, Source};
 
 /// What a layer has to say when all is done.
@@ -23,7 +24,9 @@ pub(crate) fn stack(mut fs: Fs, specs: &[String], source: &Source) -> Done<(Fs, 
     });
     let mut reports = Vec::new();
     for spec in specs {
-        let stacked = layer_by_name(fs, spec, &outside).map_err(|e| refused(spec, &e))?;
+        let stacked = registry()
+            .layer(fs, spec, &outside)
+            .map_err(|e| refused(spec, &e))?;
         fs = stacked.fs;
         reports.extend(stacked.report);
     }

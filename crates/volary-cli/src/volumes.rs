@@ -3,17 +3,19 @@
 
 use crate::clock;
 use crate::exit::{Done, Exit, Fail};
+pub(crate) use crate::kind::{KindArg, kind};
 use crate::log::warn;
 use crate::modelled;
 use crate::plugins::PluginArgs;
+use crate::registry::registry;
 use crate::stack::{Report, stack};
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use volary::{
-    Attach, BlockDevice, Commit, Cred, Entry, Error, Follow, Kind, NodeId, OptionSpec, Options,
-    Place, Raw, Replica, Session, Source, TYPE_OPTION, Volume, VolumeOptions,
+    Abilities, Attach, BlockDevice, Commit, Cred, Entry, Error, Follow, Format, Kind, NodeId,
+    OptionSpec, Options, Place, Raw, Replica, Session, Source, TYPE_OPTION, Volume, VolumeOptions,
 };
 
 /// Options of every command that opens a volume.
@@ -23,29 +25,6 @@ pub(crate) struct AttachArgs {
     options: OptionArgs,
     #[command(flatten)]
     kind: KindArg,
-}
-
-/// What a volume is.
-#[derive(clap::Args, Clone, Debug, Default)]
-pub(crate) struct KindArg {
-    /// What the images are, which are not recognised then: fat, ffs, cedar, ext4, iso9660, ntfs, v7
-    #[arg(long = "type", value_name = "KIND", value_parser = kind)]
-    kind: Option<String>,
-}
-
-impl KindArg {
-    /// As an option, among others.
-    pub(crate) fn add_to(&self, options: &mut Options) {
-        if let Some(kind) = &self.kind {
-            options.set(TYPE_OPTION, kind.as_str());
-        }
-    }
-}
-
-/// Returns the name of a kind on the command line.
-pub(crate) fn kind(text: &str) -> Result<String, String> {
-    let known = volary::format_of(text).map(|_| text.to_owned());
-    known.map_err(|e| e.to_string())
 }
 
 /// Those that have no other meaning for any command.
@@ -93,7 +72,9 @@ impl AttachArgs {
 /// Of a memory bound or a type that is none.
 pub(crate) fn attach_with(mut options: Options, usage: Use) -> Done<Attach> {
     if let Some(kind) = options.get(TYPE_OPTION) {
-        volary::format_of(kind).map_err(|e| Fail::usage(format!("type: {e}")))?;
+        registry()
+            .format_of(kind)
+            .map_err(|e| Fail::usage(format!("type: {e}")))?;
     }
     let memory = options
         .number("memory")
@@ -189,7 +170,9 @@ impl At {
     /// # Errors
     /// Of the command line.
     pub(crate) fn parse(arg: &OsStr) -> Done<Self> {
-        let (source, path) = Place::parse_in_volume(arg.as_bytes()).map_err(|e| usage(arg, &e))?;
+        let (source, path) = registry()
+            .place_in_volume(arg.as_bytes())
+            .map_err(|e| usage(arg, &e))?;
         check_slash(arg)?;
         Ok(Self { source, path })
     }
@@ -244,7 +227,9 @@ impl fmt::Display for At {
 /// # Errors
 /// Of the command line.
 pub(crate) fn place(arg: &OsStr) -> Done<Place> {
-    let place = Place::parse(arg.as_bytes()).map_err(|e| usage(arg, &e))?;
+    let place = registry()
+        .place(arg.as_bytes())
+        .map_err(|e| usage(arg, &e))?;
     check_slash(arg)?;
     Ok(place)
 }
@@ -254,7 +239,7 @@ pub(crate) fn place(arg: &OsStr) -> Done<Place> {
 /// # Errors
 /// Of the command line, with how it is written.
 fn check_slash(arg: &OsStr) -> Done {
-    let Some((image, place)) = Place::without_slash(arg.as_bytes()) else {
+    let Some((image, place)) = registry().without_slash(arg.as_bytes()) else {
         return Ok(());
     };
     if !image.is_file() || std::path::Path::new(arg).symlink_metadata().is_ok() {
@@ -306,7 +291,7 @@ impl Volumes {
     /// # Errors
     /// Of `work`, or, if that has none, of detaching.
     pub(crate) fn run<T>(args: &AttachArgs, work: impl FnOnce(&mut Self) -> Done<T>) -> Done<T> {
-        args.options.plugins.install();
+        args.options.plugins.install(None);
         let mut volumes = Self {
             args: args.clone(),
             open: Vec::new(),
@@ -365,7 +350,7 @@ impl Volumes {
             _ => read,
         };
         Ok(match source {
-            Source::Host { .. } | Source::Nfs(_) | Source::Plugin { .. } => read.live(),
+            Source::Host { .. } | Source::Nfs(_) | Source::Scheme { .. } => read.live(),
             Source::Image { .. } | Source::Memory { .. } => read,
         })
     }
@@ -456,6 +441,7 @@ struct Stacked {
 /// In one line why it cannot be opened.
 fn open(source: &Source, attach: &Attach, usage: Use, layers: &[String]) -> Done<Stacked> {
     let fail = |e: Error| Fail::volume(source, &e);
+    crate::registry::prepare(source, &attach.options)?;
     let opened = modelled::open_volume(source, attach).map_err(fail)?;
     if let Some(replica) = &opened.replica {
         tell_of_replica(source, replica, usage)?;
@@ -493,7 +479,8 @@ fn open(source: &Source, attach: &Attach, usage: Use, layers: &[String]) -> Done
 pub(crate) fn tell_of_replica(source: &Source, replica: &Replica, usage: Use) -> Done {
     let Replica { what, home, at, .. } = replica;
     let why = format!("{source}: the {what} at byte {home} makes no sense");
-    let is_mended = volary::format_of(replica.kind).is_ok_and(|format| format.mends());
+    let mends = |format: &dyn Format| format.abilities().has(Abilities::MEND);
+    let is_mended = registry().format_of(replica.kind).is_ok_and(mends);
     let mends = match is_mended {
         true => format!("; volary fsck -y {source} writes it anew"),
         false => String::new(),

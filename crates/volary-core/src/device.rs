@@ -1,8 +1,23 @@
 //! Block devices: the bytes below a driver.
 
 use crate::Result;
-use std::os::fd::BorrowedFd;
+use std::fs::File;
 use std::sync::Arc;
+
+/// An open file of the host, as its system names one.
+#[cfg(unix)]
+pub type HostFile<'a> = std::os::fd::BorrowedFd<'a>;
+/// An open file of the host, as its system names one.
+#[cfg(windows)]
+pub type HostFile<'a> = std::os::windows::io::BorrowedHandle<'a>;
+
+/// Returns a file as [`BlockDevice::in_host_file`] gives it.
+pub fn host_file(file: &File) -> HostFile<'_> {
+    #[cfg(unix)]
+    return std::os::fd::AsFd::as_fd(file);
+    #[cfg(windows)]
+    return std::os::windows::io::AsHandle::as_handle(file);
+}
 
 /// A block device, real or simulated, shared by its users.
 ///
@@ -101,7 +116,7 @@ pub trait BlockDevice: Send + Sync {
     /// Returns the file of the host in which the range lies byte for byte, and where it begins there. Bytes of
     /// the file are those of the device at every moment, so the host can copy them itself. `None`
     /// where that is not so, and where whoever reads the device must see each read. Default: `None`.
-    fn in_host_file(&self, offset: u64, len: u64) -> Option<(BorrowedFd<'_>, u64)> {
+    fn in_host_file(&self, offset: u64, len: u64) -> Option<(HostFile<'_>, u64)> {
         let _ = (offset, len);
         None
     }
@@ -199,7 +214,7 @@ impl<D: BlockDevice + ?Sized> BlockDevice for Arc<D> {
     fn will_read(&self, offset: u64, len: u64) {
         (**self).will_read(offset, len);
     }
-    fn in_host_file(&self, offset: u64, len: u64) -> Option<(BorrowedFd<'_>, u64)> {
+    fn in_host_file(&self, offset: u64, len: u64) -> Option<(HostFile<'_>, u64)> {
         (**self).in_host_file(offset, len)
     }
     fn read_batch(&self, reads: &mut [Read<'_>]) {

@@ -1,10 +1,18 @@
 //! Formats: what makes, checks, shows and tunes volumes of one kind.
 
-use crate::{BlockDevice, Error, Finding, Fs, Kind, OptionSpec, Options, Result, Time};
+use crate::abilities::refusal;
+use crate::{
+    Abilities, BlockDevice, Error, Finding, Fs, Kind, OptionSpec, Options, Others, Result, Time,
+    escape,
+};
 use std::fmt;
 use std::sync::Arc;
 
 /// A kind of volume. Each driver exports one.
+///
+/// A driver gives [`name`](Self::name), [`kinds`](Self::kinds), [`probe`](Self::probe) and
+/// [`attach`](Self::attach). All else is for those that can: a method, and its bit in
+/// [`abilities`](Self::abilities). Default bodies refuse (`Unsupported`) in one line that names the format.
 ///
 /// The operations on a device need it for themselves: a volume that is
 /// attached must not be checked, tuned or made anew at the same time.
@@ -12,18 +20,17 @@ pub trait Format: Send + Sync {
     /// Returns the format's name: `fat`.
     fn name(&self) -> &'static str;
 
-    /// Returns the kinds of its volumes, which [`make`](Self::make) knows: `fat12`, `fat16`, `fat32`.
+    /// Returns the kinds of its volumes: `fat12`, `fat16`, `fat32`.
     fn kinds(&self) -> &'static [&'static str];
 
-    /// Returns whether [`make`](Self::make) makes volumes of this format, or they are for reading only.
-    fn is_made(&self) -> bool {
-        true
+    /// Returns what it does beside attaching: the methods below that it has.
+    fn abilities(&self) -> Abilities {
+        Abilities::NONE
     }
 
-    /// Returns whether [`check`](Self::check) mends what it finds. Default: as [`is_made`](Self::is_made), as a driver
-    /// for reading only looks.
-    fn mends(&self) -> bool {
-        self.is_made()
+    /// Returns the programs that do what it does not, for the line in which it refuses.
+    fn others(&self) -> Others {
+        Others::default()
     }
 
     /// Looks whether the device holds a volume of this format, by as little
@@ -52,10 +59,14 @@ pub trait Format: Send + Sync {
     }
 
     /// Options that [`attach`](Self::attach) knows.
-    fn attach_options(&self) -> &'static [OptionSpec];
+    fn attach_options(&self) -> &'static [OptionSpec] {
+        &[]
+    }
 
     /// Options that [`make`](Self::make) knows.
-    fn make_options(&self) -> &'static [OptionSpec];
+    fn make_options(&self) -> &'static [OptionSpec] {
+        &[]
+    }
 
     /// Options that [`tune`](Self::tune) knows.
     fn tune_options(&self) -> &'static [OptionSpec] {
@@ -95,7 +106,10 @@ pub trait Format: Send + Sync {
     /// # Errors
     /// `Invalid` for an option, or if the device is too small or too large
     /// for the kind; nothing is written then.
-    fn make(&self, dev: Arc<dyn BlockDevice>, kind: &str, how: &Make) -> Result<Vec<Fact>>;
+    fn make(&self, dev: Arc<dyn BlockDevice>, kind: &str, how: &Make) -> Result<Vec<Fact>> {
+        let _ = (dev, kind, how);
+        Err(refusal(self.name(), self.others(), Abilities::MAKE))
+    }
 
     /// Checks the volume and mends it as far as `how` allows. `report` is told
     /// of each finding, in order, and decides in [`CheckMode::Ask`].
@@ -111,17 +125,34 @@ pub trait Format: Send + Sync {
         how: &Check,
         report: &mut dyn FnMut(&Finding) -> Answer,
         progress: &dyn Progress,
-    ) -> Result<CheckReport>;
+    ) -> Result<CheckReport> {
+        let _ = (dev, how, report, progress);
+        Err(refusal(self.name(), self.others(), Abilities::CHECK))
+    }
 
-    /// Returns the superblock and the layout, in words.
+    /// Returns the superblock and the layout, in words. Default: what [`probe`](Self::probe) tells, and the size.
     ///
     /// # Errors
     /// As [`attach`](Self::attach).
-    fn info(&self, dev: Arc<dyn BlockDevice>) -> Result<Vec<Fact>>;
+    fn info(&self, dev: Arc<dyn BlockDevice>) -> Result<Vec<Fact>> {
+        let words = || format!("no {} volume", self.name());
+        let probe = self.probe(&*dev)?;
+        let probe = probe.ok_or_else(|| Error::note(Kind::Corrupt, words()))?;
+        let label = probe
+            .label
+            .map(|label| escape(label.as_bytes()).to_string());
+        Ok(vec![
+            Fact::word("format", probe.kind),
+            Fact::maybe("label", label),
+            Fact::number("size", dev.geometry().size, "bytes"),
+        ])
+    }
 
     /// Returns what [`dump`](Self::dump) can show: a pattern such as `cluster N`, and
-    /// what it prints.
-    fn dump_topics(&self) -> &'static [OptionSpec];
+    /// what it prints. A format without topics dumps nothing.
+    fn dump_topics(&self) -> &'static [OptionSpec] {
+        &[]
+    }
 
     /// Prints one structure in full, as it is stored. Works on damaged volumes
     /// as far as it can.
@@ -133,13 +164,20 @@ pub trait Format: Send + Sync {
         dev: Arc<dyn BlockDevice>,
         what: &[String],
         out: &mut dyn fmt::Write,
-    ) -> Result<()>;
+    ) -> Result<()> {
+        let _ = (dev, what, out);
+        let words = format!("structures of {} volumes are not shown here", self.name());
+        Err(Error::note(Kind::Unsupported, words))
+    }
 
     /// Returns what lies where, in at most `cells` cells of equal length.
     ///
     /// # Errors
     /// As [`attach`](Self::attach).
-    fn map(&self, dev: Arc<dyn BlockDevice>, cells: usize) -> Result<VolumeMap>;
+    fn map(&self, dev: Arc<dyn BlockDevice>, cells: usize) -> Result<VolumeMap> {
+        let _ = (dev, cells);
+        Err(refusal(self.name(), self.others(), Abilities::MAP))
+    }
 
     /// Changes a volume in place, and says what was done. It may be stopped at
     /// any point, by a power cut too, without harm to what the volume holds.
@@ -151,7 +189,10 @@ pub trait Format: Send + Sync {
         dev: Arc<dyn BlockDevice>,
         how: &Tune,
         progress: &dyn Progress,
-    ) -> Result<Vec<Fact>>;
+    ) -> Result<Vec<Fact>> {
+        let _ = (dev, how, progress);
+        Err(refusal(self.name(), self.others(), Abilities::TUNE))
+    }
 
     /// Marks sectors (numbers counted from the start of the device, in the
     /// volume's own sector size) so that nothing is put there.
@@ -160,7 +201,10 @@ pub trait Format: Send + Sync {
     /// `Invalid` for a sector outside of the data area; `Busy` for one that
     /// holds a file's data; nothing is marked then. `ReadOnly` for a volume that
     /// takes no changes until `check` has seen it.
-    fn mark_bad(&self, dev: Arc<dyn BlockDevice>, sectors: &[u64]) -> Result<Vec<Fact>>;
+    fn mark_bad(&self, dev: Arc<dyn BlockDevice>, sectors: &[u64]) -> Result<Vec<Fact>> {
+        let _ = (dev, sectors);
+        Err(refusal(self.name(), self.others(), Abilities::MARK_BAD))
+    }
 }
 
 /// What a device was recognised as.

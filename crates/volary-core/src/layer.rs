@@ -6,9 +6,9 @@
 //! fails the build when an operation is added and not forwarded.
 
 use crate::{
-    Access, Attr, Caps, ChangeSink, Cookie, Create, Cred, Ctx, DirBuf, Entry, Extent, FileKind,
-    FileSystem, Finding, Fs, Lock, Mode, Name, NodeId, OpenId, Prefetch, QuotaOf, QuotaReport,
-    RenameFlags, Result, SetAttr, SetQuota, StatFs, Watch, Whole,
+    Access, Attr, Caps, ChangeSink, Cookie, Create, Cred, Ctx, DirBuf, DirEntry, Entry, Extent,
+    FileKind, FileSystem, Finding, Fs, Kind, Lock, Mode, Name, NodeId, OpenId, Prefetch, QuotaOf,
+    QuotaReport, RenameFlags, Result, SetAttr, SetQuota, Shown, StatFs, Watch, Whole, map_listing,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -67,11 +67,47 @@ impl<'a> Op<'a> {
     }
 }
 
+/// What a name is given for, to [`Layer::name_down`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NameUse {
+    /// To find what is there: a name that the volume can have none of is `NotFound`.
+    Find,
+    /// To make an entry: such a name is `Invalid`.
+    Make,
+}
+
+impl NameUse {
+    /// Returns the error for a name that the volume below can have none of.
+    pub fn refusal(self) -> Kind {
+        match self {
+            Self::Find => Kind::NotFound,
+            Self::Make => Kind::Invalid,
+        }
+    }
+}
+
+/// Calls the volume below. A listing is mapped where the layer maps names.
+macro_rules! call_below {
+    ($layer:ident readdir($cx:ident, $dir:ident, $from:ident, $out:ident)) => {
+        if Self::MAPS_NAMES {
+            map_listing($layer.below(), $cx, $dir, $from, $out, |entry| {
+                $layer.shown($cx, $dir, entry)
+            })
+        } else {
+            $layer.below().readdir($cx, $dir, $from, $out)
+        }
+    };
+    ($layer:ident $method:ident($($arg:ident),*)) => {
+        $layer.below().$method($($arg),*)
+    };
+}
+
 /// Defines [`Call`], [`Layer`] and the blanket impl from one list, so that the
 /// three cannot differ. A row: words, method, variant of `Call`, whether it
-/// changes the volume, arguments, result, and what `around` is told.
+/// changes the volume, its names with their directories and uses, arguments, result, and what
+/// `around` is told.
 macro_rules! operations {
-    ($( $(#[$doc:meta])* $method:ident $call:ident $changes:literal
+    ($( $(#[$doc:meta])* $method:ident $call:ident $changes:literal $([$($named:ident: $cx:ident $in:ident $use:ident),*])?
         ($($arg:ident: $ty:ty),*) -> $out:ty $(, $told:ident($($what:expr),*))*; )*) => {
         /// Which operation.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -111,6 +147,40 @@ macro_rules! operations {
                 call()
             }
 
+            /// Whether names are others here than below: then [`name_down`](Self::name_down) maps those that are
+            /// given, and [`shown`](Self::shown) those that are listed, in every operation that is not overridden.
+            const MAPS_NAMES: bool = false;
+
+            /// Returns a name of `dir` that was given, as the volume below has it; `None` for the same.
+            ///
+            /// # Errors
+            /// [`NameUse::refusal`] for a name that the volume can have none of; `NameTooLong`.
+            fn name_down(
+                &self,
+                cx: &Ctx<'_>,
+                dir: NodeId,
+                name: Name<'_>,
+                of: NameUse,
+            ) -> Result<Option<Vec<u8>>> {
+                let _ = (cx, dir, name, of);
+                Ok(None)
+            }
+
+            /// Returns a name of the volume below as it is shown; `None` leaves it out of listings.
+            fn name_up(&self, name: &[u8]) -> Option<Vec<u8>> {
+                Some(name.to_vec())
+            }
+
+            /// Returns an entry of the open directory `dir` as it is listed: for a layer whose names depend on more than the
+            /// name, or that shows other nodes in their places. Default: under [`name_up`](Self::name_up).
+            ///
+            /// # Errors
+            /// Of what is asked below; they end the listing.
+            fn shown(&self, cx: &Ctx<'_>, dir: OpenId, entry: &DirEntry<'_>) -> Result<Option<Shown>> {
+                let _ = (cx, dir);
+                Ok(self.name_up(entry.name).map(|name| Shown::renamed(entry, name)))
+            }
+
             /// Returns what the volume can do through this layer.
             fn caps(&self) -> Caps { self.below().caps() }
             /// Returns the root directory.
@@ -141,7 +211,16 @@ macro_rules! operations {
                 $(#[$doc])*
                 fn $method(&self, $($arg: $ty),*) -> $out {
                     let op = Op::new(Call::$call)$(.$told($($what),*))*;
-                    self.around(&op, || self.below().$method($($arg),*))
+                    self.around(&op, || {
+                        $($(
+                            let mapped = self.name_down($cx, $in, $named, NameUse::$use)?;
+                            let $named = match &mapped {
+                                Some(mapped) => Name::new(mapped)?,
+                                None => $named,
+                            };
+                        )*)?
+                        call_below!(self $method($($arg),*))
+                    })
                 }
             )*
         }
@@ -182,27 +261,27 @@ operations! {
     /// Forwards [`FileSystem::set_quota`].
     set_quota SetQuota true (cx: &Ctx<'_>, of: QuotaOf, set: &SetQuota) -> Result<()>, cx(cx);
     /// Forwards [`FileSystem::lookup`].
-    lookup Lookup false (cx: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<Entry>, cx(cx), node(dir), name(name);
+    lookup Lookup false [name: cx dir Find] (cx: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<Entry>, cx(cx), node(dir), name(name);
     /// Forwards [`FileSystem::parent`].
     parent Parent false (cx: &Ctx<'_>, dir: NodeId) -> Result<Entry>, cx(cx), node(dir);
     /// Forwards [`FileSystem::readdir`].
     readdir ReadDir false (cx: &Ctx<'_>, dir: OpenId, from: Cookie, out: &mut DirBuf) -> Result<bool>, cx(cx), open(dir), range(from.0, 0);
     /// Forwards [`FileSystem::create`].
-    create Create true (cx: &Ctx<'_>, dir: NodeId, name: Name<'_>, how: Create, set: &SetAttr) -> Result<(Entry, OpenId)>, cx(cx), node(dir), name(name);
+    create Create true [name: cx dir Make] (cx: &Ctx<'_>, dir: NodeId, name: Name<'_>, how: Create, set: &SetAttr) -> Result<(Entry, OpenId)>, cx(cx), node(dir), name(name);
     /// Forwards [`FileSystem::mkdir`].
-    mkdir MkDir true (cx: &Ctx<'_>, dir: NodeId, name: Name<'_>, set: &SetAttr) -> Result<Entry>, cx(cx), node(dir), name(name);
+    mkdir MkDir true [name: cx dir Make] (cx: &Ctx<'_>, dir: NodeId, name: Name<'_>, set: &SetAttr) -> Result<Entry>, cx(cx), node(dir), name(name);
     /// Forwards [`FileSystem::mknod`].
-    mknod MkNod true (cx: &Ctx<'_>, dir: NodeId, name: Name<'_>, kind: FileKind, rdev: u64, set: &SetAttr) -> Result<Entry>, cx(cx), node(dir), name(name);
+    mknod MkNod true [name: cx dir Make] (cx: &Ctx<'_>, dir: NodeId, name: Name<'_>, kind: FileKind, rdev: u64, set: &SetAttr) -> Result<Entry>, cx(cx), node(dir), name(name);
     /// Forwards [`FileSystem::symlink`].
-    symlink Symlink true (cx: &Ctx<'_>, dir: NodeId, name: Name<'_>, target: &[u8], set: &SetAttr) -> Result<Entry>, cx(cx), node(dir), name(name);
+    symlink Symlink true [name: cx dir Make] (cx: &Ctx<'_>, dir: NodeId, name: Name<'_>, target: &[u8], set: &SetAttr) -> Result<Entry>, cx(cx), node(dir), name(name);
     /// Forwards [`FileSystem::link`].
-    link Link true (cx: &Ctx<'_>, node: NodeId, dir: NodeId, name: Name<'_>) -> Result<Entry>, cx(cx), node(dir), name(name);
+    link Link true [name: cx dir Make] (cx: &Ctx<'_>, node: NodeId, dir: NodeId, name: Name<'_>) -> Result<Entry>, cx(cx), node(dir), name(name);
     /// Forwards [`FileSystem::unlink`].
-    unlink Unlink true (cx: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<()>, cx(cx), node(dir), name(name);
+    unlink Unlink true [name: cx dir Find] (cx: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<()>, cx(cx), node(dir), name(name);
     /// Forwards [`FileSystem::rmdir`].
-    rmdir RmDir true (cx: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<()>, cx(cx), node(dir), name(name);
+    rmdir RmDir true [name: cx dir Find] (cx: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<()>, cx(cx), node(dir), name(name);
     /// Forwards [`FileSystem::rename`].
-    rename Rename true (cx: &Ctx<'_>, from: NodeId, name: Name<'_>, to: NodeId, new_name: Name<'_>, flags: RenameFlags) -> Result<()>, cx(cx), node(from), name(name);
+    rename Rename true [name: cx from Find, new_name: cx to Make] (cx: &Ctx<'_>, from: NodeId, name: Name<'_>, to: NodeId, new_name: Name<'_>, flags: RenameFlags) -> Result<()>, cx(cx), node(from), name(name);
     /// Forwards [`FileSystem::getattr`].
     getattr GetAttr false (cx: &Ctx<'_>, node: NodeId) -> Result<Attr>, cx(cx), node(node);
     /// Forwards [`FileSystem::setattr`].
@@ -242,7 +321,7 @@ operations! {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Cancel, Kind, Time};
+    use crate::{Cancel, Time};
     use std::sync::Mutex;
 
     /// Answers `statfs` and refuses all else.

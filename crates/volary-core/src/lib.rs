@@ -13,6 +13,7 @@
 //! | the rest | ids, names, attributes, extents, time, errors, findings, options |
 #![forbid(unsafe_code)]
 
+mod abilities;
 mod acl;
 mod attr;
 mod caps;
@@ -28,18 +29,21 @@ mod format;
 mod fs;
 mod id;
 mod layer;
+mod listing;
 mod name;
 mod options;
 mod quota;
 mod time;
+mod unkept;
 mod untold;
 
+pub use abilities::{Abilities, Others};
 pub use acl::{ACL_ACCESS, ACL_DEFAULT, Acl, AclEntry, acl_of, default_acl_of, permits};
 pub use attr::{Access, Attr, FileKind, SetAttr, SetTime};
 pub use caps::Caps;
 pub use case::{fold, fold_char, fold_into, same_name};
 pub use ctx::{Cancel, Cred, Ctx};
-pub use device::{BlockDevice, Geometry, Read, is_zero, zero_by_writing};
+pub use device::{BlockDevice, Geometry, HostFile, Read, host_file, is_zero, zero_by_writing};
 pub use dirbuf::{DirBuf, DirEntry};
 pub use error::{Corrupt, Error, IoDetail, Kind, Result};
 pub use escape::{Escaped, escape, escape_short};
@@ -54,9 +58,11 @@ pub use fs::{
     RenameFlags, StatFs, Watch, Whole,
 };
 pub use id::{Cookie, NodeId, OpenId};
-pub use layer::{Call, Layer, Op};
+pub use layer::{Call, Layer, NameUse, Op};
+pub use listing::{Shown, map_listing};
 pub use name::{BadName, Name};
 pub use options::{OptionSpec, Options};
 pub use quota::{Quota, QuotaGrace, QuotaLimits, QuotaOf, QuotaReport, QuotaShare, SetQuota};
 pub use time::Time;
+pub use unkept::unkept;
 pub use untold::Untold;

@@ -124,13 +124,7 @@ pub fn layer_by_name(below: Fs, spec: &str, outside: &Arc<dyn Outside>) -> Resul
             names.join(", ")
         ));
     };
-    let arg = match (arg, layer.value) {
-        (Some(_), "") => return refuse(format!("layer {name} takes no argument")),
-        (None | Some(""), value) if !value.is_empty() && !is_optional(value) => {
-            return refuse(format!("layer {name} needs an argument: {name}={value}"));
-        }
-        (arg, _) => arg.unwrap_or(""),
-    };
+    let arg = argument_of(layer, arg)?;
     if name == "count" {
         let count = Arc::new(Count::new(below));
         return Ok(Stacked {
@@ -140,6 +134,21 @@ pub fn layer_by_name(below: Fs, spec: &str, outside: &Arc<dyn Outside>) -> Resul
     }
     let fs = make(below, name, arg, outside)?;
     Ok(Stacked { fs, report: None })
+}
+
+/// Returns the argument of a layer, as it is given: empty where it may be left out, and is.
+///
+/// # Errors
+/// `Invalid` for an argument that is missing or superfluous, saying what is expected.
+pub fn argument_of<'a>(layer: &OptionSpec, given: Option<&'a str>) -> Result<&'a str> {
+    let name = layer.name;
+    match (given, layer.value) {
+        (Some(_), "") => refuse(format!("layer {name} takes no argument")),
+        (None | Some(""), value) if !value.is_empty() && !is_optional(value) => {
+            refuse(format!("layer {name} needs an argument: {name}={value}"))
+        }
+        (given, _) => Ok(given.unwrap_or("")),
+    }
 }
 
 /// Returns whether a layer can do without its argument: `[ARG]`.
@@ -177,6 +186,6 @@ fn make(below: Fs, name: &str, arg: &str, outside: &Arc<dyn Outside>) -> Result<
     })
 }
 
-fn refuse(words: String) -> Result<Stacked> {
+fn refuse<T>(words: String) -> Result<T> {
     Err(Error::note(Kind::Invalid, words))
 }

@@ -33,7 +33,6 @@ mod crypt;
 mod dircache;
 mod fault;
 mod idmap;
-mod listing;
 mod munge;
 mod outside;
 mod quota;
@@ -46,7 +45,7 @@ mod trace;
 
 pub use alarm::{Alarm, Alert, AlertSink};
 pub use audit::{Audit, AuditReads, AuditSink};
-pub use by_name::{LAYERS, Stacked, layer_by_name};
+pub use by_name::{LAYERS, Stacked, argument_of, layer_by_name};
 pub use casefold::{CaseFold, NAMES_MAX};
 pub use count::{Count, CountRow};
 pub use crypt::{Crypt, CryptCost};

@@ -1,10 +1,6 @@
 //! Shows names in a form that DOS and Windows clients can hold.
 
-use crate::listing::{Shown, mapped};
-use volary_core::{
-    Caps, Cookie, Create, Ctx, DirBuf, Entry, Error, FileKind, Fs, Kind, Layer, Name, NodeId,
-    OpenId, RenameFlags, Result, SetAttr,
-};
+use volary_core::{Caps, Ctx, Error, Fs, Kind, Layer, Name, NameUse, NodeId, Result};
 
 /// Maps names one to one between any bytes and those that DOS, Windows and their
 /// formats can hold: a byte that they cannot is written `%XX`, in upper-case
@@ -135,14 +131,6 @@ impl Munge {
         }
     }
 
-    /// Returns a name of the volume, as it is shown.
-    fn up(&self, name: &[u8]) -> Option<Vec<u8>> {
-        match self.side {
-            Side::Above => Some(munge(name)),
-            Side::Below => unmunge(name).filter(|name| Name::new(name).is_ok()),
-        }
-    }
-
     /// Returns a name that a client gave, as the volume has it; `otherwise` if it can
     /// have none.
     fn down(&self, name: Name<'_>, otherwise: Kind) -> Result<Vec<u8>> {
@@ -155,14 +143,6 @@ impl Munge {
         }
         Name::new(&mapped).map_err(|_| otherwise)?;
         Ok(mapped)
-    }
-
-    fn found(&self, name: Name<'_>) -> Result<Vec<u8>> {
-        self.down(name, Kind::NotFound)
-    }
-
-    fn made(&self, name: Name<'_>) -> Result<Vec<u8>> {
-        self.down(name, Kind::Invalid)
     }
 }
 
@@ -179,87 +159,22 @@ impl Layer for Munge {
         }
     }
 
-    fn lookup(&self, cx: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<Entry> {
-        let name = self.found(name)?;
-        self.below.lookup(cx, dir, Name::new(&name)?)
-    }
+    const MAPS_NAMES: bool = true;
 
-    fn readdir(&self, cx: &Ctx<'_>, dir: OpenId, from: Cookie, out: &mut DirBuf) -> Result<bool> {
-        mapped(&self.below, cx, dir, from, out, |entry| {
-            Ok(self.up(entry.name).map(|name| Shown::renamed(entry, name)))
-        })
-    }
-
-    fn create(
+    fn name_down(
         &self,
-        cx: &Ctx<'_>,
-        dir: NodeId,
+        _: &Ctx<'_>,
+        _: NodeId,
         name: Name<'_>,
-        how: Create,
-        set: &SetAttr,
-    ) -> Result<(Entry, OpenId)> {
-        let name = self.made(name)?;
-        self.below.create(cx, dir, Name::new(&name)?, how, set)
+        of: NameUse,
+    ) -> Result<Option<Vec<u8>>> {
+        self.down(name, of.refusal()).map(Some)
     }
 
-    fn mkdir(&self, cx: &Ctx<'_>, dir: NodeId, name: Name<'_>, set: &SetAttr) -> Result<Entry> {
-        let name = self.made(name)?;
-        self.below.mkdir(cx, dir, Name::new(&name)?, set)
-    }
-
-    fn mknod(
-        &self,
-        cx: &Ctx<'_>,
-        dir: NodeId,
-        name: Name<'_>,
-        kind: FileKind,
-        rdev: u64,
-        set: &SetAttr,
-    ) -> Result<Entry> {
-        let name = self.made(name)?;
-        let name = Name::new(&name)?;
-        self.below.mknod(cx, dir, name, kind, rdev, set)
-    }
-
-    fn symlink(
-        &self,
-        cx: &Ctx<'_>,
-        dir: NodeId,
-        name: Name<'_>,
-        target: &[u8],
-        set: &SetAttr,
-    ) -> Result<Entry> {
-        let name = self.made(name)?;
-        self.below.symlink(cx, dir, Name::new(&name)?, target, set)
-    }
-
-    fn link(&self, cx: &Ctx<'_>, node: NodeId, dir: NodeId, name: Name<'_>) -> Result<Entry> {
-        let name = self.made(name)?;
-        self.below.link(cx, node, dir, Name::new(&name)?)
-    }
-
-    fn unlink(&self, cx: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<()> {
-        let name = self.found(name)?;
-        self.below.unlink(cx, dir, Name::new(&name)?)
-    }
-
-    fn rmdir(&self, cx: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<()> {
-        let name = self.found(name)?;
-        self.below.rmdir(cx, dir, Name::new(&name)?)
-    }
-
-    fn rename(
-        &self,
-        cx: &Ctx<'_>,
-        from: NodeId,
-        name: Name<'_>,
-        to: NodeId,
-        new_name: Name<'_>,
-        flags: RenameFlags,
-    ) -> Result<()> {
-        let old = self.found(name)?;
-        let new = self.made(new_name)?;
-        let (old, new) = (Name::new(&old)?, Name::new(&new)?);
-        self.below.rename(cx, from, old, to, new, flags)
+    fn name_up(&self, name: &[u8]) -> Option<Vec<u8>> {
+        match self.side {
+            Side::Above => Some(munge(name)),
+            Side::Below => unmunge(name).filter(|name| Name::new(name).is_ok()),
+        }
     }
 }

@@ -1,11 +1,10 @@
 //! Follows symlinks for those who cannot.
 
-use crate::listing::{Shown, mapped};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use volary_core::{
     Access, Attr, Caps, Cookie, Create, Ctx, DirBuf, Entry, Error, FileKind, Fs, Kind, Layer, Mode,
-    Name, NodeId, OpenId, Result, SetAttr,
+    Name, NodeId, OpenId, Result, SetAttr, Shown, map_listing,
 };
 
 /// Shows in the place of each symlink what it leads to, for servers and clients
@@ -204,7 +203,7 @@ impl Layer for Symlinks {
     fn readdir(&self, cx: &Ctx<'_>, dir: OpenId, from: Cookie, out: &mut DirBuf) -> Result<bool> {
         let node = self.opens.lock().get(&dir).copied();
         let node = node.ok_or(Kind::Stale)?;
-        mapped(&self.below, cx, dir, from, out, |entry| {
+        map_listing(&self.below, cx, dir, from, out, |entry| {
             let mut shown = Shown::renamed(entry, entry.name.to_vec());
             if entry.kind != FileKind::Symlink {
                 return Ok(Some(shown));

@@ -9,7 +9,6 @@
 //! | [`map`] | the picture of what lies where |
 //! | [`Moves`] | the order of sectors when names are renamed |
 //! | [`opens`] | the open table: ids, `Stale`, how many opens each node has |
-//! | [`refusal`] | refusals of drivers that only read |
 //! | [`rename`] | the checks of a rename: what would go into itself, kinds, what is replaced |
 //! | [`reporter`] | findings and progress of a check that mends nothing |
 //! | [`retry`] | changes that wait for a commit and are begun anew |
@@ -43,7 +42,6 @@ mod moves;
 mod numbers;
 pub mod opens;
 mod ranges;
-pub mod refusal;
 pub mod rename;
 pub mod reporter;
 pub mod retry;

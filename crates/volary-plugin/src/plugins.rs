@@ -154,23 +154,26 @@ impl Plugins {
     /// Starts the process from which the workers of one volume will come, for a caller that is
     /// about to give up starting processes. The next [`open`](Self::open) uses it.
     ///
+    /// Does nothing where plug-ins run in this process.
+    ///
     /// # Errors
     /// `Io` if it cannot be started.
-    pub fn prepare(&self, user: Option<(u32, u32)>) -> Result<()> {
-        let zygote = self.zygote(user)?;
+    pub fn prepare(&self) -> Result<()> {
+        if self.in_process || self.helper.is_none() {
+            return Ok(());
+        }
+        let zygote = self.zygote()?;
         self.ready.lock().push(zygote);
         Ok(())
     }
 
-    fn zygote(&self, user: Option<(u32, u32)>) -> Result<Zygote> {
+    fn zygote(&self) -> Result<Zygote> {
         let Some(helper) = &self.helper else {
             let words = "no program was named that runs plug-ins in a process of their own; ask \
                          for plugin-in-process, or name one";
             return Err(Error::note(Kind::Unsupported, words));
         };
-        let mut helper = helper.clone();
-        helper.user = user.or(helper.user);
-        Zygote::start(&helper).map_err(|e| {
+        Zygote::start(helper).map_err(|e| {
             let program = volary_core::escape(helper.program.as_os_str().as_bytes());
             Error::note(Kind::Io, format!("{program}, which runs plug-ins: {e}"))
         })
@@ -211,7 +214,7 @@ impl Plugins {
             shown: volary_core::escape(&words.library).to_string(),
         };
         let ready = self.ready.lock().pop();
-        let zygote = ready.map_or_else(|| self.zygote(None), Ok)?;
+        let zygote = ready.map_or_else(|| self.zygote(), Ok)?;
         Ok(Arc::new(Remote::attach(zygote, spec, terms)?))
     }
 

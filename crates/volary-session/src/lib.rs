@@ -19,8 +19,10 @@
 //! | [`session`](Session) | one caller |
 //! | `leasing`, `deletion`, `grace` | what takes leases away; entries that go with their last open; claims go first, after a restart |
 //! | `names`, `removal`, `replacing`, `nodes`, `xattrs` (`set_xattr`), `acls`, `io`, `walk`, `locking` | what a session can do |
+//! | `listing` | a directory, listed whole |
 //! | `users` | who may log in as whom |
 //! | `clients`, `party`, `pool` | for servers: which addresses are let in; whom a connection counts for; how many of one thing each may have |
+//! | `sock_diag` | for servers: the user at the other end of a connection from this host, where the system is Linux |
 //! | `accepting` | for servers: what to do when no client could be accepted, and who gives way |
 //! | `linger` | for servers: staying awake for the next request |
 //!
@@ -36,6 +38,7 @@
 //! no lock held. The commit timer holds none while it commits.
 #![forbid(unsafe_code)]
 
+#[cfg(unix)]
 mod accepting;
 mod acls;
 mod caller;
@@ -47,7 +50,9 @@ mod how;
 mod io;
 mod leases;
 mod leasing;
+#[cfg(unix)]
 mod linger;
+mod listing;
 mod locking;
 mod locks;
 mod names;
@@ -62,6 +67,8 @@ mod rules;
 mod session;
 mod set_xattr;
 mod sharing;
+#[cfg(target_os = "linux")]
+mod sock_diag;
 mod timer;
 mod users;
 mod uses;
@@ -69,22 +76,39 @@ mod volume;
 mod walk;
 mod xattrs;
 
+#[cfg(unix)]
 pub use accepting::{AfterAccept, Guest, Seat, Seats, longest_silent};
 pub use clients::{Clients, is_this_host};
 pub use events::{ClientId, Event, EventQueue, EventSink, News, Subscription};
 pub use grace::Grace;
 pub use how::{Beside, OpenHow};
 pub use leases::{Lease, LeaseBits, LeaseBreak, LeaseKey, LeaseSink};
+#[cfg(unix)]
 pub use linger::Linger;
+pub use listing::{Listing, Row};
 pub use locking::{LockKind, Wait};
 pub use locks::{HeldLock, LockOwner, Range};
 pub use nodes::Listed;
 pub use options::{Commit, Limits, VolumeOptions};
-pub use party::{Party, network_of, socket_owner};
+pub use party::{Party, network_of};
 pub use pool::{Pool, Pooled};
 pub use session::Session;
 pub use set_xattr::SetXattr;
 pub use sharing::{Rights, Share};
+#[cfg(target_os = "linux")]
+pub use sock_diag::socket_owner;
 pub use users::{User, Users, all_squashed, root_squashed};
 pub use volume::{Hearing, Volume};
 pub use walk::{Follow, PATH_MAX, SYMLINKS_MAX};
+
+/// Returns the owner of the TCP socket at `peer`: only Linux tells it.
+///
+/// # Errors
+/// Always.
+#[cfg(not(target_os = "linux"))]
+pub fn socket_owner(
+    _peer: std::net::SocketAddr,
+    _local: std::net::SocketAddr,
+) -> std::io::Result<Option<u32>> {
+    Err(std::io::ErrorKind::Unsupported.into())
+}

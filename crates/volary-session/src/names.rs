@@ -21,7 +21,7 @@ impl Session {
     /// `NotDir`, `Access`, `NotFound`, `Invalid`, `NameTooLong`.
     pub fn lookup(&self, dir: NodeId, name: &[u8]) -> Result<Entry> {
         let cx = self.ctx();
-        if self.volume.trust && name != b"." && name != b".." {
+        if self.trust && name != b"." && name != b".." {
             let name = self.name(name, Kind::Invalid)?;
             return self.fs().lookup(&cx, dir, name);
         }

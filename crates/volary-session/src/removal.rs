@@ -147,7 +147,10 @@ impl Session {
         let by = way.by();
         let found = self.contending(by, |patient| {
             self.while_tracked(|tracked| {
-                if !tracked && !self.checks_rights() && !self.volume.hub.is_heard(self.client) {
+                if !tracked
+                    && !self.volume.checks_rights()
+                    && !self.volume.hub.is_heard(self.client)
+                {
                     return self.do_move(&cx, way).map(|()| Tried::Done(None));
                 }
                 let tried = self.checked_move(&cx, way, patient)?;
@@ -373,7 +376,7 @@ impl Session {
     /// meanwhile, so that the entry that is looked at is the one that goes.
     fn while_still<T>(&self, dirs: &[&Attr], call: impl FnOnce() -> Result<T>) -> Result<T> {
         let mut sticky = dirs.iter().filter(|dir| dir.mode & rules::STICKY != 0);
-        if !self.checks_rights() || sticky.clone().next().is_none() {
+        if !self.volume.checks_rights() || sticky.clone().next().is_none() {
             return call();
         }
         if sticky.any(|dir| !rules::owns(dir, &self.cred)) {

@@ -35,6 +35,8 @@ pub struct Session {
     pub(crate) parent_key: Option<LeaseKey>,
     pub(crate) umask: u32,
     pub(crate) claims: bool,
+    /// Access is not checked here: by the volume's options, or for this caller.
+    pub(crate) trust: bool,
 }
 
 /// What is called before a wait.
@@ -52,12 +54,22 @@ impl Volume {
     pub fn session(self: &Arc<Self>, cred: Cred) -> Session {
         Session::new(Arc::clone(self), cred)
     }
+
+    /// Returns a session whose caller's access is not checked here, as if the volume's options
+    /// said so ([`VolumeOptions::trust`](crate::VolumeOptions::trust)): of who has the volume itself, while others
+    /// use it through servers.
+    pub fn trusted_session(self: &Arc<Self>, cred: Cred) -> Session {
+        let mut session = self.session(cred);
+        session.trust = true;
+        session
+    }
 }
 
 impl Session {
     fn new(volume: Arc<Volume>, cred: Cred) -> Self {
         let cred = volume.fs.caller(&cred).unwrap_or(cred);
         Self {
+            trust: volume.trust,
             volume,
             cred,
             client: None,
@@ -230,12 +242,12 @@ impl Session {
 
     /// Returns whether the caller's rights come from attributes and are checked here.
     pub(crate) fn checks_rights(&self) -> bool {
-        !self.volume.trust && !self.volume.caps.has(Caps::CHECKS_ACCESS)
+        !self.trust && self.volume.checks_rights()
     }
 
     /// Returns whether the caller has all of `want` on the node with these attributes.
     pub(crate) fn may(&self, cx: &Ctx<'_>, attr: &Attr, want: Access) -> Result<bool> {
-        if self.volume.trust {
+        if self.trust {
             return Ok(true);
         }
         if self.volume.caps.has(Caps::CHECKS_ACCESS) {

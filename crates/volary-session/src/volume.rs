@@ -194,6 +194,11 @@ impl Volume {
         self.clock
     }
 
+    /// Returns whether there are callers whose rights are checked by the attributes of nodes.
+    pub(crate) fn checks_rights(&self) -> bool {
+        !self.trust && !self.caps.has(Caps::CHECKS_ACCESS)
+    }
+
     /// Returns how many opens there are.
     pub fn open_count(&self) -> usize {
         self.opens.len()

@@ -1,9 +1,9 @@
 //! What is on a device, and how it is reached: by its first superblock or boot sector, by a
 //! replica of that, or as what the user says it is.
 
+use crate::Identity;
 use crate::block::{ByReplica, Skipping, partitions};
-use crate::identify::look;
-use crate::{Identity, kinds};
+use crate::formats::Formats;
 use std::fmt;
 use std::sync::Arc;
 use volary_core::{BlockDevice, Error, Format, Kind, Options, Replica, Result};
@@ -30,40 +30,35 @@ impl fmt::Debug for Found {
     }
 }
 
-/// Finds the volume on a device. Its format is the one that the option `type` says; else the
-/// one that is recognised; else the one whose replica an option names; else the one of which a
-/// confirmed replica is found. What holds something else that has a name, or a partition table, is not
-/// searched for replicas: it may have been made over an old volume. Sectors that cannot be
-/// read count as damaged.
-///
-/// # Errors
-/// `Invalid` for a type that is none; `Unsupported`, naming what is there instead and what to
-/// do; `Io` where nothing is found and the device could not be read.
-pub fn find(device: Arc<dyn BlockDevice>, options: &Options) -> Result<Found> {
-    if let Some(kind) = options.get(TYPE_OPTION) {
-        return found(kinds::format_of(kind)?, device, options);
-    }
-    let readable = Skipping::new(&*device);
-    let identity = look(&readable)?;
-    if let Identity::Volume(format, _) = identity {
-        return found(format, device, options);
-    }
-    if may_be_damaged(&identity, &readable) {
-        let mut formats = crate::formats().iter();
-        if let Some(format) = formats.find(|f| names_replica(**f, options)) {
-            return found(*format, device, options);
+impl Formats {
+    /// # Errors
+    /// As [`Registry::find`](crate::Registry::find).
+    pub(crate) fn find(&self, device: Arc<dyn BlockDevice>, options: &Options) -> Result<Found> {
+        if let Some(kind) = options.get(TYPE_OPTION) {
+            return found(self.of(kind)?, device, options);
         }
-        for format in crate::formats() {
-            let replica = format.replica(&readable)?;
-            if let Some(replica) = replica.filter(|replica| replica.is_confirmed) {
-                return Ok(by_replica(*format, device, replica));
+        let readable = Skipping::new(&*device);
+        let identity = self.look(&readable)?;
+        if let Identity::Volume(format, _) = identity {
+            return found(format, device, options);
+        }
+        if may_be_damaged(&identity, &readable) {
+            let mut formats = self.all().iter();
+            if let Some(format) = formats.find(|f| names_replica(**f, options)) {
+                return found(*format, device, options);
+            }
+            for format in self.all() {
+                let replica = format.replica(&readable)?;
+                if let Some(replica) = replica.filter(|replica| replica.is_confirmed) {
+                    return Ok(by_replica(*format, device, replica));
+                }
             }
         }
+        if let Some(e) = readable.take_failure() {
+            return Err(e);
+        }
+        Err(unknown(&self.opened(), &identity, &*device))
     }
-    if let Some(e) = readable.take_failure() {
-        return Err(e);
-    }
-    Err(unknown(&identity, &*device))
 }
 
 /// Returns a volume of this format, by a replica if it needs one and the user names none.
@@ -120,8 +115,7 @@ fn may_be_damaged(identity: &Identity, device: &dyn BlockDevice) -> bool {
 const SHOWN: usize = 8;
 
 /// Why there is no volume to open, and what to do.
-fn unknown(identity: &Identity, device: &dyn BlockDevice) -> Error {
-    let opens = kinds::opened();
+fn unknown(opens: &str, identity: &Identity, device: &dyn BlockDevice) -> Error {
     let words = match identity {
         Identity::Partitions(words) => match partitions(device) {
             Ok(all) if !all.is_empty() => {

@@ -2,7 +2,7 @@
 //! something else that has a name.
 
 use crate::block::Skipping;
-use crate::formats;
+use crate::formats::Formats;
 use volary_core::{BlockDevice, Format, Probe, Result, is_zero};
 
 /// What a device was found to hold.
@@ -31,34 +31,33 @@ impl Identity {
     }
 }
 
-/// Looks what the device holds: the formats of [`formats`] first, then foreign
-/// ones, then partition tables. Reads at most the first [`LOOK`] bytes.
-///
-/// # Errors
-/// `Io` where nothing is known of what can be read, and something cannot.
-pub fn identify(dev: &dyn BlockDevice) -> Result<Identity> {
-    let readable = Skipping::new(dev);
-    let identity = look(&readable)?;
-    match (&identity, readable.take_failure()) {
-        (Identity::Blank | Identity::Unknown, Some(e)) => Err(e),
-        _ => Ok(identity),
-    }
-}
-
-/// Identifies a device that is read as far as it can be.
-///
-/// # Errors
-/// `Io`.
-pub(crate) fn look(dev: &dyn BlockDevice) -> Result<Identity> {
-    for format in formats() {
-        if let Some(probe) = format.probe(dev)? {
-            return Ok(Identity::Volume(*format, probe));
+impl Formats {
+    /// # Errors
+    /// As [`Registry::identify`](crate::Registry::identify).
+    pub(crate) fn identify(&self, dev: &dyn BlockDevice) -> Result<Identity> {
+        let readable = Skipping::new(dev);
+        let identity = self.look(&readable)?;
+        match (&identity, readable.take_failure()) {
+            (Identity::Blank | Identity::Unknown, Some(e)) => Err(e),
+            _ => Ok(identity),
         }
     }
-    let size = dev.geometry().size;
-    let mut head = vec![0; usize::try_from(size).unwrap_or(LOOK).min(LOOK)];
-    dev.read_at(0, &mut head)?;
-    Ok(name(&Head(&head)))
+
+    /// Identifies a device that is read as far as it can be.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(crate) fn look(&self, dev: &dyn BlockDevice) -> Result<Identity> {
+        for format in self.all() {
+            if let Some(probe) = format.probe(dev)? {
+                return Ok(Identity::Volume(*format, probe));
+            }
+        }
+        let size = dev.geometry().size;
+        let mut head = vec![0; usize::try_from(size).unwrap_or(LOOK).min(LOOK)];
+        dev.read_at(0, &mut head)?;
+        Ok(name(&Head(&head)))
+    }
 }
 
 /// How much of a device is looked at, in bytes: up to the superblock of UFS2

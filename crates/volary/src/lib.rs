@@ -4,7 +4,20 @@
 //! format, attaches it, and gives sessions on it. The crates behind it are
 //! re-exported, so that it is the only dependency that a program needs.
 //!
-//! A small volume in memory, and a file out of it:
+//! [`Vol`] is the library as most use it: a volume by paths.
+//!
+//! ```
+//! use volary::Vol;
+//!
+//! # fn main() -> volary::VolResult<()> {
+//! let vol = Vol::open("mem:")?;
+//! assert!(vol.read("/docs/words.txt")?.starts_with(b"node"));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Below it are devices, file systems and sessions, for programs that serve many users, or take
+//! a volume apart:
 //!
 //! ```
 //! use volary::{Attach, Cred, Follow, Mode, Source, Time, Volume, VolumeOptions};
@@ -31,8 +44,10 @@
 //!
 //! | module | what |
 //! |---|---|
+//! | [`Vol`], [`VolFile`], [`VolOptions`] | a volume by paths |
 //! | [`Place`], [`Source`] | how people name volumes and places in them |
 //! | [`ExtentPlace`] | where bytes of a file are |
+//! | [`Registry`] | the formats, schemes and layers that a program has: its own beside those that were built in |
 //! | [`open_volume`] | from a name to a file system |
 //! | [`open_source`], [`attach`] | from a name to a device, from a device to a file system |
 //! | [`identify()`] | what a device holds, foreign formats too |
@@ -41,14 +56,15 @@
 //! | [`torture`] | what a power cut leaves of volumes, and whether that is what they promised |
 //! | [`block`], [`layers`], [`fuse`], [`nfs`], [`smb`] | devices, layers, the FUSE, NFS and SMB servers |
 //! | [`bulk`] | all files of a tree, in the order in which they lie |
+//! | [`copy`] | trees from the host into volumes, out of them, and between them |
 //! | [`host`], [`mem`], [`nfs_client`] | the drivers without a format on disk |
 //! | [`plugin`] | drivers that are loaded at run time |
 //!
 //! # Features
 //!
 //! All are on unless `default-features = false`; a program that reads FAT images asks for `fat` alone. Each format is one
-//! (`cedar`, `ext4`, `fat`, `ffs`, `iso9660`, `ntfs`, `v7`), each driver without a format (`host`, `nfs-client`), drivers loaded at run time (`plugin`), each server
-//! (`fuse`, `nfs`, `smb`), and `bulk`, `layers`, `qcow2` and `torture`. What was not built in is not found by [`find`], and opening it fails
+//! (`cedar`, `ext4`, `fat`, `ffs`, `iso9660`, `ntfs`, `v7`), each driver without a format (`host`, `nfs-client`), drivers
+//! loaded at run time (`plugin`), each server (`fuse`, `nfs`, `smb`), and `bulk`, `copy`, `layers`, `qcow2` and `torture`. What was not built in is not found by [`find`], and opening it fails
 //! with `Unsupported`, which names the feature.
 #![forbid(unsafe_code)]
 #![cfg_attr(
@@ -61,29 +77,58 @@
     )
 )]
 
+mod built_in;
 #[cfg(feature = "fat")]
 pub mod demo;
 mod find;
+mod formats;
 mod identify;
 mod kinds;
+#[cfg(feature = "layers")]
+mod layer;
+mod names;
 mod open;
 mod opened;
 mod place;
+#[cfg(feature = "plugin")]
+pub mod plugin;
+mod registry;
+mod root_owner;
+mod scheme;
 #[cfg(feature = "torture")]
 pub mod torture;
+mod vol;
 
-pub use find::{Found, TYPE_OPTION, find};
-pub use identify::{Identity, LOOK, identify};
-pub use kinds::{default_kind, format_of, kind_of};
+pub use built_in::{attach, find, format_of, formats, identify, kind_of, open_on, open_volume};
+pub use find::{Found, TYPE_OPTION};
+pub use identify::{Identity, LOOK};
+pub use kinds::default_kind;
+#[cfg(feature = "layers")]
+pub use layer::LayerKind;
+pub use open::open_source;
 #[cfg(feature = "host")]
 pub use open::{HOST_OPTIONS, Raw};
-pub use open::{attach, open_on, open_source, open_volume};
 pub use opened::Opened;
 pub use place::{Place, Source};
+pub use registry::{Registered, Registry};
+pub use root_owner::RootOwner;
+pub use scheme::{Needs, Scheme};
+#[cfg(feature = "layers")]
+pub use vol::passphrase_in;
+#[cfg(feature = "bulk")]
+pub use vol::{BulkFiles, BulkRead};
+pub use vol::{
+    Checked, FileHow, ImageFormat, Vol, VolEntry, VolError, VolFile, VolOptions, VolResult, Walk,
+    Walked, Xattrs,
+};
+#[cfg(any(feature = "fuse", feature = "nfs", feature = "smb"))]
+pub use vol::{Serve, Served};
 
 pub use volary_block as block;
 #[cfg(feature = "bulk")]
 pub use volary_bulk as bulk;
+#[cfg(feature = "copy")]
+pub use volary_copy as copy;
 pub use volary_core::Place as ExtentPlace;
 pub use volary_core::*;
 #[cfg(feature = "fuse")]
@@ -97,46 +142,22 @@ pub use volary_mem as mem;
 pub use volary_nfs as nfs;
 #[cfg(feature = "nfs-client")]
 pub use volary_nfs_client as nfs_client;
-#[cfg(feature = "plugin")]
-pub use volary_plugin as plugin;
 pub use volary_session::{
     ClientId, Commit, Event, EventQueue, EventSink, Follow, HeldLock, Lease, LeaseBits, LeaseBreak,
-    LeaseKey, LeaseSink, Limits, LockKind, LockOwner, News, OpenHow, PATH_MAX, Range, Rights,
-    SYMLINKS_MAX, Session, SetXattr, Share, Subscription, User, Users, Volume, VolumeOptions, Wait,
-    network_of,
+    LeaseKey, LeaseSink, Limits, Listing, LockKind, LockOwner, News, OpenHow, PATH_MAX, Range,
+    Rights, Row, SYMLINKS_MAX, Session, SetXattr, Share, Subscription, User, Users, Volume,
+    VolumeOptions, Wait, network_of,
 };
 #[cfg(feature = "smb")]
 pub use volary_smb as smb;
-
-/// Returns the formats that volary has: those that were built in.
-pub fn formats() -> &'static [&'static dyn Format] {
-    static FORMATS: &[&dyn Format] = &[
-        #[cfg(feature = "fat")]
-        &volary_fat::FAT,
-        #[cfg(feature = "iso9660")]
-        &volary_iso9660::ISO9660,
-        #[cfg(feature = "cedar")]
-        &volary_cedar::CEDAR,
-        #[cfg(feature = "ffs")]
-        &volary_ffs::FFS,
-        #[cfg(feature = "ext4")]
-        &volary_ext4::EXT4,
-        #[cfg(feature = "ntfs")]
-        &volary_ntfs::NTFS,
-        // Told by what is plausible: after those that have a sign.
-        #[cfg(feature = "v7")]
-        &volary_v7::V7,
-    ];
-    FORMATS
-}
 
 /// Returns the error for opening something that needs a feature which this library was built
 /// without.
 #[cfg(not(all(
     feature = "fat",
     feature = "host",
-    feature = "nfs-client",
-    feature = "plugin"
+    feature = "layers",
+    feature = "nfs-client"
 )))]
 fn absent(what: &str, feature: &str) -> Error {
     Error::note(

@@ -6,12 +6,11 @@ mod export;
 #[cfg(feature = "host")]
 mod host;
 
-use crate::Source;
 use crate::block::{OpenOptions, open_image, partition};
 #[cfg(feature = "fat")]
 use crate::demo::demo as small_volume;
-use crate::find::find;
 use crate::opened::{Opened, told};
+use crate::{Registry, Source};
 #[cfg(feature = "host")]
 pub use host::{HOST_OPTIONS, Raw};
 use std::sync::Arc;
@@ -25,10 +24,14 @@ use volary_mem::{Mem, MemOptions};
 ///
 /// # Errors
 /// `NotFound`, `IsDir`, `Access`, `Unsupported` (neither file nor block
-/// device; a directory of the host; memory of a size; empty), `Busy`; `NotFound` for a partition that is not
+/// device; a directory of the host; memory of a size; of a scheme; empty), `Busy`; `NotFound` for a partition that is not
 /// there; `Corrupt` for a partition table or qcow2 that is wrong; `Io`.
 pub fn open_source(source: &Source, read_only: bool, now: Time) -> Result<Arc<dyn BlockDevice>> {
     match source {
+        Source::Scheme { name, .. } => {
+            let words = format!("a volume of {name}: is on no device");
+            Err(Error::note(Kind::Unsupported, words))
+        }
         Source::Host { .. } => {
             let words = "a directory of the host is no device";
             Err(Error::note(Kind::Unsupported, words))
@@ -36,11 +39,6 @@ pub fn open_source(source: &Source, read_only: bool, now: Time) -> Result<Arc<dy
         #[cfg(feature = "nfs-client")]
         Source::Nfs(_) => {
             let words = "an NFS export is no device";
-            Err(Error::note(Kind::Unsupported, words))
-        }
-        #[cfg(feature = "plugin")]
-        Source::Plugin { .. } => {
-            let words = "a plug-in's volume is no device";
             Err(Error::note(Kind::Unsupported, words))
         }
         Source::Memory { size: None } => small_volume(now),
@@ -73,83 +71,112 @@ fn small_volume(_: Time) -> Result<Arc<dyn BlockDevice>> {
     Err(crate::absent("the small volume in memory", "fat"))
 }
 
-/// Finds the volume on a device, as [`find`] does, and attaches it. The option `commit` is one of every
-/// volume: for whoever shares it ([`Commit`](crate::Commit)), and for drivers that know it.
-///
-/// # Errors
-/// As [`find`] and [`Format::attach`](volary_core::Format::attach).
-pub fn attach(dev: Arc<dyn BlockDevice>, how: &Attach) -> Result<Opened> {
-    let found = find(dev, &how.options)?;
-    let how = told(how, found.format.attach_options())?;
-    Ok(Opened {
-        fs: found.format.attach(found.device.clone(), &how)?,
-        replica: found.replica,
-        device: Some(found.device),
-    })
-}
+impl Registry {
+    /// [`open_source`]: what holds a volume is a device whatever formats there are.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn open_source(
+        &self,
+        source: &Source,
+        read_only: bool,
+        now: Time,
+    ) -> Result<Arc<dyn BlockDevice>> {
+        open_source(source, read_only, now)
+    }
 
-/// Opens a volume: what holds it as [`open_source`] does, and attaches what is
-/// on it, as what the option `type` says if it is given, over the one that the option `remote`
-/// names if it is given; a volume in memory of a size,
-/// without a device; a directory of the host, for which this process may from now on
-/// have as many descriptors as the host allows it; or an NFS export.
-///
-/// # Errors
-/// As [`open_source`] and [`attach`]; of a directory, `NotFound`, `NotDir`,
-/// `Access`, and `Invalid` for options; of an export, what
-/// the NFS client says; `Unsupported` for what needs a feature that is not built in.
-pub fn open_volume(source: &Source, how: &Attach, now: Time) -> Result<Opened> {
-    match source {
-        #[cfg(feature = "host")]
-        Source::Host { path } => host::open_dir(path, how),
-        #[cfg(not(feature = "host"))]
-        Source::Host { .. } => Err(crate::absent("a directory of the host", "host")),
-        #[cfg(feature = "nfs-client")]
-        Source::Nfs(location) => Ok(export::open_export(location, how)?.into()),
-        #[cfg(feature = "plugin")]
-        Source::Plugin { words } => {
-            let how = told(how, volary_plugin::OPTIONS)?;
-            Ok(volary_plugin::open(words, &how, now)?.into())
-        }
-        Source::Memory { size: Some(size) } => Ok(open_memory(*size, how, now)?.into()),
-        Source::Image { .. } | Source::Memory { size: None } => {
-            open_on(open_source(source, how.read_only, now)?, how, now)
+    /// Finds the volume on a device, as [`find`](Self::find) does, and attaches it. The option `commit` is one of every
+    /// volume: for whoever shares it ([`Commit`](crate::Commit)), and for drivers that know it.
+    ///
+    /// # Errors
+    /// As [`find`](Self::find) and [`Format::attach`](volary_core::Format::attach).
+    pub fn attach(&self, dev: Arc<dyn BlockDevice>, how: &Attach) -> Result<Opened> {
+        let found = self.find(dev, &how.options)?;
+        let how = told(how, found.format.attach_options())?;
+        Ok(Opened {
+            fs: found.format.attach(found.device.clone(), &how)?,
+            replica: found.replica,
+            device: Some(found.device),
+        })
+    }
+
+    /// Opens a volume: what holds it as [`open_source`] does, and attaches what is
+    /// on it, as what the option `type` says if it is given, over the one that the option `remote`
+    /// names if it is given; a volume in memory of a size,
+    /// without a device; a directory of the host, for which this process may from now on
+    /// have as many descriptors as the host allows it; an NFS export; or what a [`Scheme`](crate::Scheme) opens.
+    ///
+    /// # Errors
+    /// As [`open_source`] and [`attach`](Self::attach); of a directory, `NotFound`, `NotDir`,
+    /// `Access`, and `Invalid` for options; of an export, what
+    /// the NFS client says; of a scheme its own; `Unsupported` for what needs a feature that is not built in, and for a
+    /// scheme that this registry does not have.
+    pub fn open_volume(&self, source: &Source, how: &Attach, now: Time) -> Result<Opened> {
+        match source {
+            Source::Scheme { name, rest } => match self.scheme(name) {
+                Some(scheme) => scheme.open(rest, how, now),
+                None => {
+                    let words = format!("nothing here opens volumes of {name}:");
+                    Err(Error::note(Kind::Unsupported, words))
+                }
+            },
+            #[cfg(feature = "host")]
+            Source::Host { path } => host::open_dir(path, how),
+            #[cfg(not(feature = "host"))]
+            Source::Host { .. } => Err(crate::absent("a directory of the host", "host")),
+            #[cfg(feature = "nfs-client")]
+            Source::Nfs(location) => Ok(export::open_export(location, how)?.into()),
+            Source::Memory { size: Some(size) } => Ok(open_memory(*size, how, now)?.into()),
+            Source::Image { .. } | Source::Memory { size: None } => {
+                self.open_on(open_source(source, how.read_only, now)?, how, now)
+            }
         }
     }
-}
 
-/// Finds and attaches the volume on a device as [`open_volume`] does, over the one that the option `remote` names if it
-/// is given.
-///
-/// # Errors
-/// As [`attach`].
-pub fn open_on(dev: Arc<dyn BlockDevice>, how: &Attach, now: Time) -> Result<Opened> {
-    match how.options.get("remote") {
-        Some(name) => attach_over(dev, how, name, now),
-        None => attach(dev, how),
+    /// Finds and attaches the volume on a device as [`open_volume`](Self::open_volume) does, over the one that the option
+    /// `remote` names if it is given.
+    ///
+    /// # Errors
+    /// As [`attach`](Self::attach).
+    pub fn open_on(&self, dev: Arc<dyn BlockDevice>, how: &Attach, now: Time) -> Result<Opened> {
+        match how.options.get("remote") {
+            Some(name) => self.attach_over(dev, how, name, now),
+            None => self.attach(dev, how),
+        }
     }
-}
 
-/// Attaches a volume that keeps files of another one, which `remote` names. That is opened
-/// for reading, in half of the memory.
-fn attach_over(dev: Arc<dyn BlockDevice>, how: &Attach, remote: &str, now: Time) -> Result<Opened> {
-    let found = find(dev, &how.options)?;
-    let source = Source::parse(remote.as_bytes())?;
-    let mut how = told(how, found.format.attach_options())?;
-    how.options.take("remote");
-    how.memory /= 2;
-    let other = Attach {
-        read_only: true,
-        memory: how.memory,
-        ..Attach::default()
-    };
-    let open = move || open_volume(&source, &other, now).map(|opened| opened.fs);
-    let remote = Remote::new(remote, open);
-    Ok(Opened {
-        fs: found.format.attach_over(found.device, &how, remote)?,
-        replica: found.replica,
-        device: None,
-    })
+    /// Attaches a volume that keeps files of another one, which `remote` names. That is opened
+    /// for reading, in half of the memory.
+    fn attach_over(
+        &self,
+        dev: Arc<dyn BlockDevice>,
+        how: &Attach,
+        remote: &str,
+        now: Time,
+    ) -> Result<Opened> {
+        let found = self.find(dev, &how.options)?;
+        let source = self.source(remote.as_bytes())?;
+        let mut how = told(how, found.format.attach_options())?;
+        how.options.take("remote");
+        how.memory /= 2;
+        let other = Attach {
+            read_only: true,
+            memory: how.memory,
+            ..Attach::default()
+        };
+        let registry = self.clone();
+        let open = move || {
+            registry
+                .open_volume(&source, &other, now)
+                .map(|opened| opened.fs)
+        };
+        let remote = Remote::new(remote, open);
+        Ok(Opened {
+            fs: found.format.attach_over(found.device, &how, remote)?,
+            replica: found.replica,
+            device: None,
+        })
+    }
 }
 
 /// Returns an empty volume with every ability that the driver has, owned by who attaches it.

@@ -9,12 +9,13 @@
 //! | `mem:/a`, `mem:64M:/a` | a place in a volume in memory |
 //! | `host:DIR`, `host:DIR:/a` | a directory of the host as a volume, and a place in it |
 //! | `nfs://HOST/EXPORT`, `nfs://HOST/EXPORT:/a` | an NFS export as a volume, and a place in it |
-//! | `plugin:NAME?CONFIG`, `plugin:/path/libNAME.so?name=NAME&CONFIG:/a` | a volume of a plug-in, and a place in it |
+//! | `NAME:REST`, `NAME:REST:/a` | a volume of a scheme that the program added, and a place in it |
 //! | anything without `:/` and without a colon at its end | a path of the host |
 //!
 //! A backslash takes the meaning from a colon, a `#` or a backslash that
 //! follows it: `odd\:/name.img:/a`, `disk\#1.img`. The first `:/` counts.
 
+use crate::scheme::Schemes;
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
@@ -44,35 +45,48 @@ pub enum Source {
         /// Where it is.
         path: PathBuf,
     },
-    /// A volume of a driver that is loaded at run time.
-    #[cfg(feature = "plugin")]
-    Plugin {
-        /// What stands after `plugin:`.
-        words: Vec<u8>,
-    },
     /// An NFS export.
     #[cfg(feature = "nfs-client")]
     Nfs(Location),
+    /// What a [`Scheme`](crate::Scheme) opens.
+    Scheme {
+        /// The scheme's name.
+        name: &'static str,
+        /// What stands behind the colon.
+        rest: Vec<u8>,
+    },
 }
 
 impl Source {
     /// From what a user wrote: `IMAGE`, `IMAGE#2`, `mem:`, `mem:64M`, `host:DIR`,
-    /// `nfs://HOST/EXPORT`, `plugin:NAME?CONFIG`.
+    /// `nfs://HOST/EXPORT`.
     ///
     /// # Errors
     /// `Invalid` for no name, for a size that is none, for an export that is
     /// not named so, and for a URL of something else; `Unsupported` for an
     /// export without the feature `nfs-client`.
     pub fn parse(text: &[u8]) -> Result<Self> {
+        Schemes::default().source(text)
+    }
+}
+
+/// What people write is a matter of the schemes that there are.
+impl Schemes {
+    /// # Errors
+    /// As [`Registry::source`](crate::Registry::source).
+    pub(crate) fn source(&self, text: &[u8]) -> Result<Source> {
+        if let Some(found) = scheme_of(self, text) {
+            return Ok(Source::Scheme {
+                name: found.name,
+                rest: unescape(found.rest),
+            });
+        }
         refuse_url(text)?;
         if let Some(size) = text.strip_prefix(b"mem:") {
             return memory(size);
         }
         if let Some(path) = text.strip_prefix(b"host:") {
             return host(path);
-        }
-        if let Some(words) = text.strip_prefix(b"plugin:") {
-            return of_plugin(&unescape(words));
         }
         if let Some(export) = text.strip_prefix(b"nfs://") {
             return export_named(&unescape(export));
@@ -90,8 +104,64 @@ impl Source {
         }
         let path = PathBuf::from(OsString::from_vec(unescape(name)));
         let partition = partition.map(Into::into);
-        Ok(Self::Image { path, partition })
+        Ok(Source::Image { path, partition })
     }
+
+    /// # Errors
+    /// As [`source`](Self::source).
+    pub(crate) fn place(&self, text: &[u8]) -> Result<Place> {
+        if scheme_of(self, text).is_none() {
+            refuse_url(text)?;
+        }
+        match split(self, text) {
+            None => {
+                let path = OsString::from_vec(unescape(text));
+                Ok(Place::Host(PathBuf::from(path)))
+            }
+            Some((source, path)) => Ok(Place::Volume {
+                source: self.source(source)?,
+                path: path.to_vec(),
+            }),
+        }
+    }
+
+    /// # Errors
+    /// As [`source`](Self::source).
+    pub(crate) fn place_in_volume(&self, text: &[u8]) -> Result<(Source, Vec<u8>)> {
+        if scheme_of(self, text).is_none() {
+            refuse_url(text)?;
+        }
+        let (source, path) = split(self, text).unwrap_or((text, b"/"));
+        Ok((self.source(source)?, path.to_vec()))
+    }
+
+    pub(crate) fn without_slash(&self, text: &[u8]) -> Option<(PathBuf, Vec<u8>)> {
+        let mut colons = unescaped(text, |rest| rest.starts_with(b":"));
+        if split(self, text).is_some() {
+            return None;
+        }
+        let at = colons.next()?;
+        let (image, path) = (text.get(..at)?, text.get(at + 1..)?);
+        let (name, _) = split_partition(image);
+        let name = PathBuf::from(OsString::from_vec(unescape(name)));
+        Some((name, [image, b":/", path].concat()))
+    }
+}
+
+/// A source that begins with the name of a scheme.
+struct OfScheme<'a> {
+    name: &'static str,
+    rest: &'a [u8],
+}
+
+fn scheme_of<'a>(schemes: &Schemes, text: &'a [u8]) -> Option<OfScheme<'a>> {
+    schemes.all().find_map(|scheme| {
+        let rest = text.strip_prefix(scheme.name().as_bytes())?;
+        Some(OfScheme {
+            name: scheme.name(),
+            rest: rest.strip_prefix(b":")?,
+        })
+    })
 }
 
 impl std::fmt::Display for Source {
@@ -110,8 +180,7 @@ impl std::fmt::Display for Source {
             }
             #[cfg(feature = "nfs-client")]
             Self::Nfs(location) => location.fmt(f),
-            #[cfg(feature = "plugin")]
-            Self::Plugin { words } => write!(f, "plugin:{}", volary_core::escape(words)),
+            Self::Scheme { name, rest } => write!(f, "{name}:{}", volary_core::escape(rest)),
             Self::Memory { size: None } => f.write_str("mem:"),
             Self::Memory { size: Some(n) } => write!(f, "mem:{n}"),
         }
@@ -127,19 +196,6 @@ fn export_named(text: &[u8]) -> Result<Source> {
 #[cfg(not(feature = "nfs-client"))]
 fn export_named(_: &[u8]) -> Result<Source> {
     Err(crate::absent("an NFS export", "nfs-client"))
-}
-
-#[cfg(feature = "plugin")]
-fn of_plugin(words: &[u8]) -> Result<Source> {
-    volary_plugin::Words::parse(words)?;
-    Ok(Source::Plugin {
-        words: words.to_vec(),
-    })
-}
-
-#[cfg(not(feature = "plugin"))]
-fn of_plugin(_: &[u8]) -> Result<Source> {
-    Err(crate::absent("a plug-in", "plugin"))
 }
 
 fn host(path: &[u8]) -> Result<Source> {
@@ -239,41 +295,20 @@ impl Place {
     /// # Errors
     /// As [`Source::parse`].
     pub fn parse(text: &[u8]) -> Result<Self> {
-        refuse_url(text)?;
-        match split(text) {
-            None => Ok(Self::Host(PathBuf::from(OsString::from_vec(unescape(
-                text,
-            ))))),
-            Some((source, path)) => Ok(Self::Volume {
-                source: Source::parse(source)?,
-                path: path.to_vec(),
-            }),
-        }
+        Schemes::default().place(text)
     }
 
-    /// Returns, of a path of the host that is written `IMAGE:path`, the image and how the
-    /// place in it is written. `None` for anything else.
+    /// [`Registry::without_slash`](crate::Registry::without_slash) by what was built in.
     pub fn without_slash(text: &[u8]) -> Option<(PathBuf, Vec<u8>)> {
-        let mut colons = unescaped(text, |rest| rest.starts_with(b":"));
-        if split(text).is_some() {
-            return None;
-        }
-        let at = colons.next()?;
-        let (image, path) = (text.get(..at)?, text.get(at + 1..)?);
-        let (name, _) = split_partition(image);
-        let name = PathBuf::from(OsString::from_vec(unescape(name)));
-        Some((name, [image, b":/", path].concat()))
+        Schemes::default().without_slash(text)
     }
 
-    /// Parses a place of a volume. A name without a path is a volume's root: for commands that
-    /// have nothing to do with places of the host.
+    /// [`Registry::place_in_volume`](crate::Registry::place_in_volume) by what was built in.
     ///
     /// # Errors
-    /// As [`Source::parse`].
+    /// As there.
     pub fn parse_in_volume(text: &[u8]) -> Result<(Source, Vec<u8>)> {
-        refuse_url(text)?;
-        let (source, path) = split(text).unwrap_or((text, b"/"));
-        Ok((Source::parse(source)?, path.to_vec()))
+        Schemes::default().place_in_volume(text)
     }
 }
 
@@ -309,18 +344,19 @@ fn refuse_url(text: &[u8]) -> Result<()> {
 }
 
 /// Splits `VOLUME:/path`, if it is one.
-fn split(text: &[u8]) -> Option<(&[u8], &[u8])> {
+fn split<'a>(schemes: &Schemes, text: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
     if let Some(rest) = text.strip_prefix(b"mem:") {
         return Some(split_memory(text, rest));
     }
     let ends = |rest: &[u8]| rest == b":" || rest.starts_with(b":/");
     let mut colons = unescaped(text, ends);
-    let schemes = [&b"host:"[..], b"nfs:", b"plugin:"];
-    if let Some(scheme) = schemes.iter().find(|scheme| text.starts_with(scheme)) {
-        // The colon of a scheme is none, nor that of `nfs://[`.
-        let last = colons
-            .filter(|&at| at > scheme.len().max(b"host:".len()))
-            .last();
+    let own = scheme_of(schemes, text).map(|found| found.name.len());
+    let first = match text.starts_with(b"host:") || text.starts_with(b"nfs:") {
+        true => Some(b"host:".len()),
+        false => own,
+    };
+    if let Some(first) = first {
+        let last = colons.filter(|&at| at > first).last();
         return Some(last.and_then(|at| cut(text, at)).unwrap_or((text, b"/")));
     }
     cut(text, colons.next()?)
@@ -369,9 +405,6 @@ mod tests {
     fn the_table_at_the_head_of_the_page_holds() {
         let memory = |size| Source::Memory { size };
         let host = |path: &str| Source::Host { path: path.into() };
-        let plugin = |words: &str| Source::Plugin {
-            words: words.into(),
-        };
         let nfs = |text: &str| Source::Nfs(Location::parse(text.as_bytes()).unwrap());
         for (text, expected) in [
             ("disk.img:/a/b", in_volume(image("disk.img", None), "/a/b")),
@@ -391,13 +424,6 @@ mod tests {
                 "nfs://[::1]:2049/e/f?uid=5&sync:/a",
                 in_volume(nfs("[::1]:2049/e/f?uid=5&sync"), "/a"),
             ),
-            ("plugin:foo", in_volume(plugin("foo"), "/")),
-            ("plugin:foo?x=/y:/a", in_volume(plugin("foo?x=/y"), "/a")),
-            (
-                "plugin:/d/libfoo.so:",
-                in_volume(plugin("/d/libfoo.so"), "/"),
-            ),
-            (r"plugin:foo?u=a\:/b", in_volume(plugin("foo?u=a:/b"), "/")),
             ("mem:", in_volume(memory(None), "/")),
             ("mem:/a", in_volume(memory(None), "/a")),
             ("mem::/a", in_volume(memory(None), "/a")),
@@ -460,8 +486,6 @@ mod tests {
             ":/a",
             "#1:/",
             "nfs:server",
-            "plugin:",
-            "plugin:?x:/a",
             "nfs:///export",
             "nfs://server:0/export",
             "smb://server/share",

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 use volary::block::MemDevice;
-use volary::{BlockDevice, Identity, Make, Options, SetAttr, Time, identify};
+use volary::{Abilities, BlockDevice, Format, Identity, Make, Options, SetAttr, Time, identify};
 use volary_testkit::rng::Rng;
 use volary_testkit::volumes::{as_root, attach};
 
 /// Returns a volume of each kind, with some directories.
 fn volumes() -> Vec<(&'static str, Arc<MemDevice>)> {
-    let made = volary::formats().iter().filter(|format| format.is_made());
+    let makes = |format: &&&dyn Format| format.abilities().has(Abilities::MAKE);
+    let made = volary::formats().iter().filter(makes);
     let kinds = made.flat_map(|format| format.kinds().iter().map(move |kind| (*format, *kind)));
     kinds
         .map(|(format, kind)| {
@@ -82,5 +83,18 @@ fn damage_makes_no_other_volume_one_of_the_seventh_edition() {
             );
         }
         dev.write_at(0, &head).expect("write");
+    }
+}
+
+#[test]
+fn each_format_does_what_its_abilities_say_and_no_more() {
+    let nothing: Arc<dyn BlockDevice> = Arc::new(MemDevice::new(0));
+    for format in volary::formats() {
+        assert_eq!(
+            volary::unkept(*format, &nothing),
+            [""; 0],
+            "{}",
+            format.name()
+        );
     }
 }

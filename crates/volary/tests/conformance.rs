@@ -221,6 +221,33 @@ fn iso_9660_with_rock_ridge_keeps_its_word() {
     through_all(&of, &[LOOKS_FIRST], &[]);
 }
 
+#[test]
+fn a_driver_by_a_read_only_tree_keeps_its_word() {
+    const TAR: Tool = Tool {
+        program: "tar",
+        package: "tar",
+    };
+    if !have(&[TAR]) {
+        return;
+    }
+    let dir = TempDir::new().expect("a directory");
+    let (tree, archive) = (dir.path().join("tree"), dir.path().join("tar"));
+    std::fs::create_dir_all(tree.join("dir/sub")).expect("a tree");
+    for (name, len) in [("empty", 0), ("dir/some", 5000), ("large", 300_000)] {
+        std::fs::write(tree.join(name), vec![7; len]).expect("a file");
+    }
+    let mut tar = TAR.command();
+    tar.arg("-C").arg(&tree).arg("-cf").arg(&archive).arg(".");
+    assert!(tar.status().expect("a run").success());
+    let bytes = std::fs::read(&archive).expect("an archive");
+    let make = move || {
+        let dev: Arc<dyn BlockDevice> = device(&bytes);
+        attach_read_only(&volary_example_tar::TAR, dev, "").expect("a volume")
+    };
+    let of = ("tar".to_owned(), Arc::new(make) as Make);
+    through_all(&of, &[LOOKS_FIRST], &[]);
+}
+
 const DEVICES: (&[&str], &str) = (
     &[
         "fifos_sockets_and_devices_are_kept",

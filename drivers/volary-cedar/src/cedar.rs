@@ -10,8 +10,9 @@ use crate::roots::{at_start, replica};
 use std::fmt::Write;
 use std::sync::Arc;
 use volary_core::{
-    Answer, Attach, BlockDevice, Check, CheckReport, Error, Fact, Finding, Format, Fs, Kind, Make,
-    OptionSpec, Probe, Progress, Remote, Replica, Result, Tune, VolumeMap, escape, unknown_kind,
+    Abilities, Answer, Attach, BlockDevice, Check, CheckReport, Error, Fact, Finding, Format, Fs,
+    Kind, Make, OptionSpec, Probe, Progress, Remote, Replica, Result, Tune, VolumeMap, escape,
+    unknown_kind,
 };
 
 /// Cedar's file system.
@@ -28,6 +29,11 @@ impl Format for Cedar {
 
     fn kinds(&self) -> &'static [&'static str] {
         &["cedar"]
+    }
+
+    fn abilities(&self) -> Abilities {
+        let shows = Abilities::CHECK.and(Abilities::MEND).and(Abilities::MAP);
+        shows.and(Abilities::MAKE).and(Abilities::TUNE)
     }
 
     fn probe(&self, dev: &dyn BlockDevice) -> Result<Option<Probe>> {

@@ -2,12 +2,12 @@
 
 use crate::attached::{Attached, OPTIONS};
 use crate::fs::Ext4Fs;
-use crate::{check, dump, info, make, map, replica, volume};
+use crate::{check, dump, info, map, replica, volume};
 use std::fmt;
 use std::sync::Arc;
 use volary_core::{
-    Answer, Attach, BlockDevice, Check, CheckReport, Fact, Finding, Format, Fs, Make, OptionSpec,
-    Probe, Progress, Replica, Result, Tune, VolumeMap,
+    Abilities, Answer, Attach, BlockDevice, Check, CheckReport, Fact, Finding, Format, Fs,
+    OptionSpec, Others, Probe, Progress, Replica, Result, VolumeMap,
 };
 
 /// ext2, ext3 and ext4, for reading.
@@ -26,8 +26,15 @@ impl Format for Ext4 {
         &["ext4", "ext3", "ext2"]
     }
 
-    fn is_made(&self) -> bool {
-        false
+    fn abilities(&self) -> Abilities {
+        Abilities::CHECK.and(Abilities::MAP)
+    }
+
+    fn others(&self) -> Others {
+        Others {
+            make: Some("mke2fs"),
+            change: Some("tune2fs and e2fsck"),
+        }
     }
 
     fn probe(&self, dev: &dyn BlockDevice) -> Result<Option<Probe>> {
@@ -49,20 +56,12 @@ impl Format for Ext4 {
         OPTIONS
     }
 
-    fn make_options(&self) -> &'static [OptionSpec] {
-        &[]
-    }
-
     fn check_options(&self) -> &'static [OptionSpec] {
         OPTIONS
     }
 
     fn attach(&self, dev: Arc<dyn BlockDevice>, how: &Attach) -> Result<Fs> {
         Ok(Arc::new(Ext4Fs(Attached::new(&dev, how)?)))
-    }
-
-    fn make(&self, _: Arc<dyn BlockDevice>, _: &str, _: &Make) -> Result<Vec<Fact>> {
-        Err(make::make())
     }
 
     fn check(
@@ -94,13 +93,5 @@ impl Format for Ext4 {
 
     fn map(&self, dev: Arc<dyn BlockDevice>, cells: usize) -> Result<VolumeMap> {
         map::map(&dev, cells)
-    }
-
-    fn tune(&self, _: Arc<dyn BlockDevice>, _: &Tune, _: &dyn Progress) -> Result<Vec<Fact>> {
-        Err(make::change())
-    }
-
-    fn mark_bad(&self, _: Arc<dyn BlockDevice>, _: &[u64]) -> Result<Vec<Fact>> {
-        Err(make::change())
     }
 }

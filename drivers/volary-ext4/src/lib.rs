@@ -58,7 +58,6 @@ mod info;
 mod inode;
 mod journal;
 mod listing;
-mod make;
 mod map;
 mod ondisk;
 mod replica;

@@ -7,8 +7,8 @@ use crate::volume::layout::{FatKind, Layout};
 use std::fmt::Write;
 use std::sync::Arc;
 use volary_core::{
-    Answer, Attach, BlockDevice, Check, CheckReport, Fact, Finding, Format, Fs, Kind, Make,
-    OptionSpec, Probe, Progress, Replica, Result, Tune, VolumeMap, unknown_kind,
+    Abilities, Answer, Attach, BlockDevice, Check, CheckReport, Fact, Finding, Format, Fs, Kind,
+    Make, OptionSpec, Probe, Progress, Replica, Result, Tune, VolumeMap, unknown_kind,
 };
 
 /// FAT12, FAT16 and FAT32.
@@ -25,6 +25,10 @@ impl Format for Fat {
 
     fn kinds(&self) -> &'static [&'static str] {
         &["fat12", "fat16", "fat32"]
+    }
+
+    fn abilities(&self) -> Abilities {
+        Abilities::ALL
     }
 
     fn probe(&self, dev: &dyn BlockDevice) -> Result<Option<Probe>> {

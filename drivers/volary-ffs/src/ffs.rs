@@ -10,8 +10,8 @@ use crate::{badsect, check, make};
 use std::fmt;
 use std::sync::Arc;
 use volary_core::{
-    Answer, Attach, BlockDevice, Check, CheckReport, Fact, Finding, Format, Fs, Make, OptionSpec,
-    Probe, Progress, Replica, Result, Tune, VolumeMap, unknown_kind,
+    Abilities, Answer, Attach, BlockDevice, Check, CheckReport, Fact, Finding, Format, Fs, Make,
+    OptionSpec, Probe, Progress, Replica, Result, Tune, VolumeMap, unknown_kind,
 };
 
 /// The Fast File System.
@@ -28,6 +28,10 @@ impl Format for Ffs {
 
     fn kinds(&self) -> &'static [&'static str] {
         &["ffs1", "ffs2"]
+    }
+
+    fn abilities(&self) -> Abilities {
+        Abilities::ALL
     }
 
     fn probe(&self, dev: &dyn BlockDevice) -> Result<Option<Probe>> {

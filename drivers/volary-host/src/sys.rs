@@ -294,7 +294,14 @@ impl Mappings {
 /// Returns the first extents of a range, once what was written there is on the device.
 #[expect(unsafe_code, reason = "no safe FIEMAP")]
 pub(crate) fn mappings(file: impl AsFd, start: u64, len: u64) -> Result<Mappings> {
-    const FIEMAP: libc::Ioctl = 0xc020_660b;
+    // `_IOWR('f', 11, struct fiemap)`: the type has its sign from the C library.
+    #[allow(
+        clippy::cast_possible_wrap,
+        clippy::cast_lossless,
+        clippy::as_conversions,
+        reason = "musl takes it as an i32"
+    )]
+    const FIEMAP: libc::Ioctl = 0xc020_660b_u32 as libc::Ioctl;
     const SYNC: u32 = 1;
     let mut asked = Mappings {
         start,

@@ -2,12 +2,12 @@
 
 use crate::attached::{Attached, OPTIONS};
 use crate::fs::Iso9660Fs;
-use crate::{check, descriptors, dump, info, make, map, names};
+use crate::{check, descriptors, dump, info, map, names};
 use std::fmt;
 use std::sync::Arc;
 use volary_core::{
-    Answer, Attach, BlockDevice, Check, CheckReport, Fact, Finding, Format, Fs, Make, OptionSpec,
-    Probe, Progress, Result, Tune, VolumeMap,
+    Abilities, Answer, Attach, BlockDevice, Check, CheckReport, Fact, Finding, Format, Fs,
+    OptionSpec, Others, Probe, Progress, Result, VolumeMap,
 };
 
 /// ISO 9660, for reading.
@@ -26,8 +26,15 @@ impl Format for Iso9660 {
         &["iso9660"]
     }
 
-    fn is_made(&self) -> bool {
-        false
+    fn abilities(&self) -> Abilities {
+        Abilities::CHECK.and(Abilities::MAP)
+    }
+
+    fn others(&self) -> Others {
+        Others {
+            make: Some("xorriso or genisoimage"),
+            change: None,
+        }
     }
 
     fn probe(&self, dev: &dyn BlockDevice) -> Result<Option<Probe>> {
@@ -45,16 +52,8 @@ impl Format for Iso9660 {
         OPTIONS
     }
 
-    fn make_options(&self) -> &'static [OptionSpec] {
-        &[]
-    }
-
     fn attach(&self, dev: Arc<dyn BlockDevice>, how: &Attach) -> Result<Fs> {
         Ok(Arc::new(Iso9660Fs(Attached::new(dev, how)?)))
-    }
-
-    fn make(&self, _: Arc<dyn BlockDevice>, _: &str, _: &Make) -> Result<Vec<Fact>> {
-        Err(make::make())
     }
 
     fn check(
@@ -87,13 +86,5 @@ impl Format for Iso9660 {
 
     fn map(&self, dev: Arc<dyn BlockDevice>, cells: usize) -> Result<VolumeMap> {
         map::map(dev, cells)
-    }
-
-    fn tune(&self, _: Arc<dyn BlockDevice>, _: &Tune, _: &dyn Progress) -> Result<Vec<Fact>> {
-        Err(make::change())
-    }
-
-    fn mark_bad(&self, _: Arc<dyn BlockDevice>, _: &[u64]) -> Result<Vec<Fact>> {
-        Err(make::change())
     }
 }

@@ -49,7 +49,6 @@ mod fs;
 mod info;
 mod iso;
 mod links;
-mod make;
 mod map;
 mod names;
 mod node;

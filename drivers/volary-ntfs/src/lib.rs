@@ -48,7 +48,6 @@ mod fs;
 mod index;
 mod info;
 mod lznt1;
-mod make;
 mod map;
 mod metafiles;
 mod mft;

@@ -2,12 +2,12 @@
 
 use crate::attached::{Attached, OPTIONS};
 use crate::fs::NtfsFs;
-use crate::{check, dump, info, make, map, volume};
+use crate::{check, dump, info, map, volume};
 use std::fmt;
 use std::sync::Arc;
 use volary_core::{
-    Answer, Attach, BlockDevice, Check, CheckReport, Fact, Finding, Format, Fs, Make, OptionSpec,
-    Probe, Progress, Replica, Result, Tune, VolumeMap,
+    Abilities, Answer, Attach, BlockDevice, Check, CheckReport, Fact, Finding, Format, Fs,
+    OptionSpec, Others, Probe, Progress, Replica, Result, VolumeMap,
 };
 
 /// NTFS, for reading.
@@ -26,8 +26,15 @@ impl Format for Ntfs {
         &["ntfs"]
     }
 
-    fn is_made(&self) -> bool {
-        false
+    fn abilities(&self) -> Abilities {
+        Abilities::CHECK.and(Abilities::MAP)
+    }
+
+    fn others(&self) -> Others {
+        Others {
+            make: Some("mkntfs"),
+            change: Some("ntfs-3g and Windows"),
+        }
     }
 
     fn probe(&self, dev: &dyn BlockDevice) -> Result<Option<Probe>> {
@@ -49,16 +56,8 @@ impl Format for Ntfs {
         OPTIONS
     }
 
-    fn make_options(&self) -> &'static [OptionSpec] {
-        &[]
-    }
-
     fn attach(&self, dev: Arc<dyn BlockDevice>, how: &Attach) -> Result<Fs> {
         Ok(Arc::new(NtfsFs(Attached::new(&dev, how)?)))
-    }
-
-    fn make(&self, _: Arc<dyn BlockDevice>, _: &str, _: &Make) -> Result<Vec<Fact>> {
-        Err(make::make())
     }
 
     fn check(
@@ -90,13 +89,5 @@ impl Format for Ntfs {
 
     fn map(&self, dev: Arc<dyn BlockDevice>, cells: usize) -> Result<VolumeMap> {
         map::map(&dev, cells)
-    }
-
-    fn tune(&self, _: Arc<dyn BlockDevice>, _: &Tune, _: &dyn Progress) -> Result<Vec<Fact>> {
-        Err(make::change())
-    }
-
-    fn mark_bad(&self, _: Arc<dyn BlockDevice>, _: &[u64]) -> Result<Vec<Fact>> {
-        Err(make::change())
     }
 }

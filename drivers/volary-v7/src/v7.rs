@@ -8,8 +8,8 @@ use crate::{badsect, check, dump, info, make, map, options, tune};
 use std::fmt;
 use std::sync::Arc;
 use volary_core::{
-    Answer, Attach, BlockDevice, Check, CheckReport, Fact, Finding, Format, Fs, Make, OptionSpec,
-    Probe, Progress, Result, Tune, VolumeMap, unknown_kind,
+    Abilities, Answer, Attach, BlockDevice, Check, CheckReport, Fact, Finding, Format, Fs, Make,
+    OptionSpec, Probe, Progress, Result, Tune, VolumeMap, unknown_kind,
 };
 
 /// The UNIX file system of the Seventh Edition and of System V.
@@ -26,6 +26,10 @@ impl Format for UnixV7 {
 
     fn kinds(&self) -> &'static [&'static str] {
         &["v7", "sysv"]
+    }
+
+    fn abilities(&self) -> Abilities {
+        Abilities::ALL
     }
 
     fn probe(&self, dev: &dyn BlockDevice) -> Result<Option<Probe>> {

@@ -15,7 +15,6 @@ use crate::programs::Programs;
 use crate::record::{Patience, Records};
 use crate::timer;
 use parking_lot::{Condvar, Mutex, MutexGuard};
-use rustix::net::sockopt;
 use std::io::{self, Write};
 use std::net::{IpAddr, Shutdown, TcpStream};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -413,5 +412,8 @@ impl Guest for Conn {
 /// measures it and paces what is sent (BBR) only makes large answers slower.
 fn send_at_once(socket: &TcpStream) {
     // A system that has no other goes on with its own.
-    let _ = sockopt::set_tcp_congestion(socket, "reno");
+    #[cfg(target_os = "linux")]
+    let _ = rustix::net::sockopt::set_tcp_congestion(socket, "reno");
+    #[cfg(not(target_os = "linux"))]
+    let _ = socket;
 }

@@ -4,8 +4,9 @@
 //! an ordinary user speaks for that user only.
 
 use crate::rpc::Auth;
-use nix::unistd::{Gid, Uid, User, getgrouplist};
-use std::ffi::CString;
+#[cfg(target_os = "linux")]
+use nix::unistd::Gid;
+use nix::unistd::{Uid, User};
 use std::fmt;
 use std::io;
 use std::net::IpAddr;
@@ -140,17 +141,36 @@ pub fn cred_of(uid: u32) -> Cred {
     let Ok(Some(user)) = User::from_uid(Uid::from_raw(uid)) else {
         return Cred::new(uid, uid);
     };
-    let groups = CString::new(user.name)
-        .map(|name| getgrouplist(&name, user.gid).unwrap_or_default())
-        .unwrap_or_default();
     Cred {
         uid,
         gid: user.gid.as_raw(),
-        groups: groups.into_iter().map(Gid::as_raw).collect(),
+        groups: groups_of(&user).into_iter().collect(),
     }
 }
 
+#[cfg(target_os = "linux")]
+fn groups_of(user: &User) -> Vec<u32> {
+    let name = std::ffi::CString::new(user.name.as_str());
+    let groups = name.map(|name| nix::unistd::getgrouplist(&name, user.gid).unwrap_or_default());
+    let groups = groups.unwrap_or_default();
+    groups.into_iter().map(Gid::as_raw).collect()
+}
+
+/// Returns none: elsewhere a user has the groups of their own entry only.
+#[cfg(not(target_os = "linux"))]
+fn groups_of(_: &User) -> Vec<u32> {
+    Vec::new()
+}
+
+/// Returns whether only root may listen at or call from this port. Only Linux keeps such ports from
+/// others: on macOS any user may have them.
+#[cfg(not(target_os = "linux"))]
+fn is_privileged(_: u16) -> bool {
+    false
+}
+
 /// Returns whether only root may listen at or call from this port.
+#[cfg(target_os = "linux")]
 fn is_privileged(port: u16) -> bool {
     let start = std::fs::read_to_string("/proc/sys/net/ipv4/ip_unprivileged_port_start");
     let start = start.ok().and_then(|text| text.trim().parse().ok());

@@ -9,7 +9,6 @@ use crate::programs::Programs;
 use crate::timer;
 use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::pipe::{PipeFlags, pipe_with};
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
@@ -93,7 +92,8 @@ pub fn serve(
         believed: options.believed,
     });
     // Not for programs that are started meanwhile: they would hold it open.
-    let (woken, wake) = pipe_with(PipeFlags::CLOEXEC)?;
+    let (woken, wake) = io::pipe()?;
+    let (woken, wake) = (OwnedFd::from(woken), OwnedFd::from(wake));
     shared.programs.nlm().tell_of_restart();
     let listening = {
         let shared = Arc::clone(&shared);

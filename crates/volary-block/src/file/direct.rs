@@ -6,11 +6,10 @@
 //! whole block of a file cannot be reached like this: they go through the
 //! page cache, and no others do.
 
+use super::sys::{self, read_exact_at, write_all_at};
 use parking_lot::{Mutex, RwLock};
-use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use std::fs::File;
 use std::io::Result;
-use std::os::unix::fs::FileExt;
 
 /// Longest request that goes by way of a buffer.
 const BOUNCE: usize = 1 << 20;
@@ -62,21 +61,11 @@ impl Bounce {
 impl Direct {
     /// Returns the file of `file`, anew and past the page cache, if the host can.
     pub(super) fn new(file: &File, size: u64, read_only: bool) -> Option<Self> {
-        let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(file));
-        let opened = std::fs::OpenOptions::new()
-            .read(true)
-            .write(!read_only)
-            .open(path)
-            .ok()?;
-        let flags = fcntl_getfl(&opened).ok()?;
-        fcntl_setfl(&opened, flags | OFlags::DIRECT).ok()?;
+        let opened = sys::past_cache(file, read_only)?;
         let found = [512, 4096].into_iter().find_map(|align| {
             let end = size - size % align as u64;
             let mut probe = Bounce::new(align, align);
-            let works = end == 0
-                || opened
-                    .read_exact_at(probe.get(), end - align as u64)
-                    .is_ok();
+            let works = end == 0 || read_exact_at(&opened, probe.get(), end - align as u64).is_ok();
             works.then_some((align, end))
         });
         let (align, end) = found?;
@@ -98,7 +87,7 @@ impl Direct {
     pub(super) fn read(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
         let (buf, tail) = buf.split_at_mut(self.before_end(offset, buf.len()));
         if self.is_aligned(offset, buf) {
-            self.file.read_exact_at(buf, offset)?;
+            read_exact_at(&self.file, buf, offset)?;
         } else {
             let mut at = offset;
             for part in buf.chunks_mut(BOUNCE) {
@@ -108,7 +97,7 @@ impl Direct {
         }
         match tail.is_empty() {
             true => Ok(()),
-            false => self.buffered.read_exact_at(tail, offset + buf.len() as u64),
+            false => read_exact_at(&self.buffered, tail, offset + buf.len() as u64),
         }
     }
 
@@ -116,7 +105,7 @@ impl Direct {
     fn read_around(&self, offset: u64, part: &mut [u8]) -> Result<()> {
         let (first, len) = self.blocks(offset, part.len());
         let mut around = self.spare(len);
-        let read = self.file.read_exact_at(around.get(), first);
+        let read = read_exact_at(&self.file, around.get(), first);
         let skip = (offset - first) as usize;
         if let (Ok(()), Some(bytes)) = (&read, around.get().get(skip..skip + part.len())) {
             part.copy_from_slice(bytes);
@@ -145,7 +134,7 @@ impl Direct {
         let (data, tail) = data.split_at(self.before_end(offset, data.len()));
         if self.is_aligned(offset, data) {
             let _whole = self.ragged.read();
-            self.file.write_all_at(data, offset)?;
+            write_all_at(&self.file, data, offset)?;
         } else {
             let mut at = offset;
             for part in data.chunks(BOUNCE) {
@@ -155,7 +144,7 @@ impl Direct {
         }
         match tail.is_empty() {
             true => Ok(()),
-            false => self.buffered.write_all_at(tail, offset + data.len() as u64),
+            false => write_all_at(&self.buffered, tail, offset + data.len() as u64),
         }
     }
 
@@ -171,12 +160,12 @@ impl Direct {
             false => (None, Some(self.ragged.write())),
         };
         if !whole {
-            self.file.read_exact_at(around.get(), first)?;
+            read_exact_at(&self.file, around.get(), first)?;
         }
         if let Some(part) = around.get().get_mut(skip..skip + data.len()) {
             part.copy_from_slice(data);
         }
-        self.file.write_all_at(around.get(), first)
+        write_all_at(&self.file, around.get(), first)
     }
 
     /// Returns where the blocks around a range begin, and their length.

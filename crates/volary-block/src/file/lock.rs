@@ -1,8 +1,8 @@
 //! The lock on an image: many may read it, or one may write it.
 
-use rustix::fs::{FlockOperation, fstat, major, minor};
-use rustix::io::Errno;
-use std::fs::File;
+use super::sys;
+use std::fs::{File, TryLockError};
+use std::io::ErrorKind;
 use std::time::Duration;
 use volary_core::{Error, Kind, Result};
 
@@ -16,26 +16,31 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// # Errors
 /// `Busy`, naming the process that has it where the host says which.
 pub(super) fn lock(file: &File, read_only: bool) -> Result<()> {
-    let how = match read_only {
-        true => FlockOperation::NonBlockingLockShared,
-        false => FlockOperation::NonBlockingLockExclusive,
-    };
     for _ in 0..TRIES {
-        match rustix::fs::flock(file, how) {
-            Err(Errno::AGAIN) => {}
-            // A file system without locks is no reason to refuse.
-            Ok(()) | Err(Errno::NOLCK | Errno::NOTSUP | Errno::NOSYS | Errno::INVAL) => {
-                return Ok(());
-            }
-            Err(e) => return Err(Error::note(Kind::Io, std::io::Error::from(e).to_string())),
+        let taken = match read_only {
+            true => file.try_lock_shared(),
+            false => file.try_lock(),
+        };
+        match taken {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::WouldBlock) => {}
+            Err(TryLockError::Error(e)) if has_no_locks(&e) => return Ok(()),
+            Err(TryLockError::Error(e)) => return Err(Error::note(Kind::Io, e.to_string())),
         }
         // Nobody else gives up what this process holds.
-        if holder(file) == Some(std::process::id()) {
+        if sys::holder(file) == Some(std::process::id()) {
             break;
         }
         pause();
     }
-    Err(Error::note(Kind::Busy, held_by(holder(file))))
+    Err(Error::note(Kind::Busy, held_by(sys::holder(file))))
+}
+
+/// A file system without locks is no reason to refuse.
+fn has_no_locks(e: &std::io::Error) -> bool {
+    // ENOLCK has no kind of its own.
+    let is_short = cfg!(target_os = "linux") && e.raw_os_error() == Some(37);
+    is_short || matches!(e.kind(), ErrorKind::Unsupported | ErrorKind::InvalidInput)
 }
 
 #[expect(
@@ -59,45 +64,4 @@ fn held_by(holder: Option<u32>) -> String {
         None => "another process".to_owned(),
     };
     format!("in use by {who}; wait for it, or unmount it")
-}
-
-/// Returns the process that holds a lock on `file`, where the host says which.
-fn holder(file: &File) -> Option<u32> {
-    let stat = fstat(file).ok()?;
-    let table = std::fs::read_to_string("/proc/locks").ok()?;
-    let (major, minor) = (major(stat.st_dev), minor(stat.st_dev));
-    holder_in(&table, &format!("{major:02x}:{minor:02x}:{}", stat.st_ino))
-}
-
-/// Finds the holder of a lock in the text of `/proc/locks`: `1: FLOCK ADVISORY WRITE 4711 08:01:123
-/// 0 EOF`. Those that wait have a `->` after the number.
-fn holder_in(table: &str, file: &str) -> Option<u32> {
-    table.lines().find_map(|line| {
-        let mut words = line.split_ascii_whitespace().skip(1);
-        if words.next() != Some("FLOCK") {
-            return None;
-        }
-        let id = words.nth(2)?;
-        let is_it = words.next() == Some(file);
-        // A process of another namespace has no number here.
-        id.parse().ok().filter(|id| is_it && *id > 0)
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_holder_is_the_one_of_a_lock_on_that_file() {
-        let table = "\
-1: POSIX  ADVISORY  WRITE 11 08:01:5 0 EOF
-2: FLOCK  ADVISORY  WRITE 12 08:01:6 0 EOF
-3: FLOCK  ADVISORY  READ 0 08:01:7 0 EOF
-4: FLOCK  ADVISORY  WRITE 13 08:01:5 0 EOF
-4: -> FLOCK  ADVISORY  WRITE 14 08:01:8 0 EOF
-";
-        let found = [5, 6, 7, 8].map(|file| holder_in(table, &format!("08:01:{file}")));
-        assert_eq!(found, [Some(13), Some(12), None, None]);
-    }
 }

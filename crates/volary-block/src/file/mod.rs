@@ -3,27 +3,22 @@
 mod direct;
 mod lock;
 mod open;
-mod pages;
+mod sys;
 #[cfg(test)]
 mod tests;
 
 use crate::range::check_range;
 use direct::Direct;
 pub(crate) use open::open_locked;
-pub use pages::cached_pages;
-use rustix::fs::{Advice, FallocateFlags};
-use rustix::io::{Errno, retry_on_intr};
 use std::fs::File;
-use std::io::{IoSlice, Seek, SeekFrom};
-use std::num::NonZeroU64;
-use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::io::{ErrorKind, Seek, SeekFrom};
 use std::path::Path;
 use std::sync::Arc;
-use volary_core::{BlockDevice, Error, Geometry, Kind, Read, Result, escape, zero_by_writing};
-
-/// Most parts of one gathered write: the host's `IOV_MAX`.
-const PARTS_MAX: usize = 1024;
+pub use sys::cached_pages;
+pub(crate) use sys::read_exact_at;
+use volary_core::{
+    BlockDevice, Error, Geometry, HostFile, Kind, Read, Result, escape, host_file, zero_by_writing,
+};
 
 /// How to open a [`FileDevice`].
 #[derive(Clone, Copy, Debug, Default)]
@@ -99,7 +94,7 @@ impl FileDevice {
             return Err(Error::note(Kind::Unsupported, words));
         }
         let sector = match is_block {
-            true => rustix::fs::ioctl_blksszget(&file).unwrap_or(512),
+            true => sys::sector_size(&file),
             false => 512,
         };
         let direct = options
@@ -108,7 +103,7 @@ impl FileDevice {
         let had = file.metadata();
         Ok(Self {
             direct: direct.flatten(),
-            is_named: had.is_ok_and(|had| had.is_file() && had.nlink() > 0),
+            is_named: had.is_ok_and(|had| had.is_file() && sys::names(&had) > 0),
             file,
             geometry: Geometry {
                 size,
@@ -130,44 +125,25 @@ impl FileDevice {
         check_range(offset, len, self.geometry.size).map(drop)
     }
 
-    /// Makes a hole in the file: what was there reads as zeros. The inner
-    /// result is the host's.
-    fn punch(&self, offset: u64, len: u64) -> Result<std::result::Result<(), Errno>> {
+    /// Makes a hole in the file: what was there reads as zeros. Returns false if the host cannot; the
+    /// inner error is the host's.
+    fn punch(&self, offset: u64, len: u64) -> Result<std::io::Result<bool>> {
         self.check_write(offset, bytes_of(len))?;
-        if len == 0 {
-            return Ok(Ok(()));
-        }
-        let how = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-        Ok(rustix::fs::fallocate(&self.file, how, offset, len))
+        Ok(match len {
+            0 => Ok(true),
+            len => sys::punch(&self.file, offset, len),
+        })
     }
 
     /// Returns whether what is written stays.
     fn check_there(&self) -> std::io::Result<()> {
         let now = self.file.metadata()?;
-        if self.is_named && now.nlink() == 0 {
+        if self.is_named && sys::names(&now) == 0 {
             return Err(std::io::Error::other("the file was removed"));
         }
         if now.is_file() && now.len() < self.geometry.size {
             let words = format!("the file was cut to {} bytes", now.len());
             return Err(std::io::Error::other(words));
-        }
-        Ok(())
-    }
-
-    /// Writes parts, all in one call of the host's where it takes them.
-    fn write_parts(&self, offset: u64, parts: &[&[u8]]) -> std::io::Result<()> {
-        let mut at = offset;
-        for some in parts.chunks(PARTS_MAX) {
-            let mut slices: Vec<IoSlice<'_>> = some.iter().map(|p| IoSlice::new(p)).collect();
-            let mut left = slices.as_mut_slice();
-            while left.iter().any(|s| !s.is_empty()) {
-                let n = retry_on_intr(|| rustix::io::pwritev(&self.file, left, at))?;
-                if n == 0 {
-                    return Err(std::io::ErrorKind::WriteZero.into());
-                }
-                at += n as u64;
-                IoSlice::advance_slices(&mut left, n);
-            }
         }
         Ok(())
     }
@@ -197,11 +173,11 @@ pub(crate) fn not_made(e: &std::io::Error) -> Error {
 
 /// Returns what the host said, as an error of the device.
 pub(crate) fn io_error(doing: &'static str, offset: u64, len: usize, e: &std::io::Error) -> Error {
-    match Errno::from_io_error(e) {
-        Some(Errno::NOSPC | Errno::DQUOT) => Error::host_full(doing, offset, len as u64),
-        None if e.kind() == std::io::ErrorKind::UnexpectedEof => {
-            Error::io(doing, offset, len as u64, "the file ends before")
+    match e.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+            Error::host_full(doing, offset, len as u64)
         }
+        ErrorKind::UnexpectedEof => Error::io(doing, offset, len as u64, "the file ends before"),
         _ => {
             let why = e.to_string();
             Error::io(
@@ -224,7 +200,7 @@ impl BlockDevice for FileDevice {
         let len = buf.len();
         match &self.direct {
             Some(direct) => direct.read(offset, buf),
-            None => self.file.read_exact_at(buf, offset),
+            None => sys::read_exact_at(&self.file, buf, offset),
         }
         .map_err(|e| io_error("read", offset, len, &e))
     }
@@ -233,7 +209,7 @@ impl BlockDevice for FileDevice {
         self.check_write(offset, data.len())?;
         match &self.direct {
             Some(direct) => direct.write(offset, data),
-            None => self.file.write_all_at(data, offset),
+            None => sys::write_all_at(&self.file, data, offset),
         }
         .map_err(|e| io_error("write", offset, data.len(), &e))
     }
@@ -243,7 +219,7 @@ impl BlockDevice for FileDevice {
         self.check_write(offset, len)?;
         match &self.direct {
             Some(direct) => direct.write(offset, &parts.concat()),
-            None => self.write_parts(offset, parts),
+            None => sys::write_parts(&self.file, parts, offset),
         }
         .map_err(|e| io_error("write", offset, len, &e))
     }
@@ -252,8 +228,8 @@ impl BlockDevice for FileDevice {
         if self.geometry.read_only {
             return Ok(());
         }
-        rustix::fs::fdatasync(&self.file)
-            .map_err(std::io::Error::from)
+        self.file
+            .sync_data()
             .and_then(|()| self.check_there())
             .map_err(|e| io_error("flush", 0, 0, &e))
     }
@@ -261,18 +237,17 @@ impl BlockDevice for FileDevice {
     /// Gives the space back to the host, where the host can; what is discarded
     /// then reads as zeros.
     fn discard(&self, offset: u64, len: u64) -> Result<()> {
-        match self.punch(offset, len)? {
-            Err(e) if e == Errno::IO => Err(io_error("discard", offset, bytes_of(len), &e.into())),
-            _ => Ok(()),
-        }
+        let punched = self.punch(offset, len)?;
+        punched.map_err(|e| io_error("discard", offset, bytes_of(len), &e))?;
+        Ok(())
     }
 
     /// Makes a hole of it, where the host can: that is quick, and takes no
     /// space.
     fn zero(&self, offset: u64, len: u64) -> Result<()> {
         match self.punch(offset, len)? {
-            Ok(()) => Ok(()),
-            Err(_) => zero_by_writing(self, offset, len),
+            Ok(true) => Ok(()),
+            Ok(false) | Err(_) => zero_by_writing(self, offset, len),
         }
     }
 
@@ -303,17 +278,16 @@ impl BlockDevice for FileDevice {
 
     /// Asks the host to read it into its page cache.
     fn will_read(&self, offset: u64, len: u64) {
-        if let (None, Some(len)) = (&self.direct, NonZeroU64::new(len)) {
-            // A hint: what goes wrong is told by the read.
-            let _ = rustix::fs::fadvise(&self.file, offset, Some(len), Advice::WillNeed);
+        if self.direct.is_none() {
+            sys::will_read(&self.file, offset, len);
         }
     }
 
-    fn in_host_file(&self, offset: u64, len: u64) -> Option<(BorrowedFd<'_>, u64)> {
+    fn in_host_file(&self, offset: u64, len: u64) -> Option<(HostFile<'_>, u64)> {
         check_range(offset, usize::try_from(len).ok()?, self.geometry.size).ok()?;
         // What goes past the page cache is not to come into it.
         let is_cached = self.direct.is_none();
-        is_cached.then(|| (self.file.as_fd(), offset))
+        is_cached.then(|| (host_file(&self.file), offset))
     }
 
     /// Tells the host of all ranges, which it fetches in parallel, and then reads one by one.

@@ -290,7 +290,7 @@ fn an_image_that_the_page_cache_has_little_of_is_read_past_it() {
     };
     assert_eq!((cached, all), (733, 733));
     assert!(dev.past_cache().is_none(), "it is cached");
-    rustix::fs::fadvise(&file, 0, None, Advice::DontNeed).unwrap();
+    rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).unwrap();
     if cached_pages(&file, 0, len).unwrap().0 > 0 {
         return println!("skipped: it lies in memory");
     }

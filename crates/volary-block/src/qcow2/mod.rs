@@ -6,7 +6,7 @@ mod refcounts;
 mod tests;
 
 use crate::OpenOptions;
-use crate::file::{io_error, not_made, open_locked};
+use crate::file::{io_error, not_made, open_locked, read_exact_at};
 use crate::magic::HEADER_LEN;
 use crate::range::check_range;
 use imago::file::File as Storage;
@@ -16,7 +16,6 @@ use imago::{
 };
 use std::cell::Cell;
 use std::fs::File;
-use std::os::unix::fs::FileExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -85,7 +84,7 @@ impl Qcow2 {
         let read = |e: std::io::Error| io_error("read", 0, HEADER_LEN, &e);
         let file = File::open(path).map_err(read)?;
         let mut head = [0; HEADER_LEN];
-        match file.read_exact_at(&mut head, 0) {
+        match read_exact_at(&file, &mut head, 0) {
             Err(e) if e.kind() == std::io::ErrorKind::UnexpectedEof => return Ok(None),
             done => done.map_err(read)?,
         }
@@ -189,7 +188,7 @@ fn check_header(file: &File, outside: bool, writable: bool) -> Result<()> {
     let read = |e: std::io::Error| io_error("read", 0, HEADER_LEN, &e);
     let len = file.metadata().map_err(read)?.len();
     let mut bytes = vec![0; HEADER_LEN];
-    file.read_exact_at(&mut bytes, 0).map_err(read)?;
+    read_exact_at(file, &mut bytes, 0).map_err(read)?;
     let backing = header::check(&bytes, len)?;
     if writable {
         refcounts::check(file, &header::tables(&bytes)?)?;
@@ -201,8 +200,7 @@ fn check_header(file: &File, outside: bool, writable: bool) -> Result<()> {
         return Ok(());
     }
     let mut name = vec![0; backing.len];
-    file.read_exact_at(&mut name, backing.offset)
-        .map_err(read)?;
+    read_exact_at(file, &mut name, backing.offset).map_err(read)?;
     let words = format!(
         "a qcow2 image that stands on another file, '{}'; make it whole with: qemu-img convert",
         escape(&name)

@@ -2,8 +2,8 @@
 
 use super::header::Tables;
 use crate::file::io_error;
+use crate::file::read_exact_at;
 use std::fs::File;
-use std::os::unix::fs::FileExt;
 use volary_core::{Error, Result};
 
 /// The bits of a refcount table entry that hold an offset.
@@ -94,6 +94,5 @@ fn not_counted(cluster: u64, at: u64) -> Error {
 
 fn read(file: &File, at: u64, buf: &mut [u8]) -> Result<()> {
     let len = buf.len();
-    file.read_exact_at(buf, at)
-        .map_err(|e| io_error("read", at, len, &e))
+    read_exact_at(file, buf, at).map_err(|e| io_error("read", at, len, &e))
 }

@@ -19,7 +19,7 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use volary::fuse::{Attendant, MountOptions, attend};
 use volary::nfs::{Database, cred_of};
-use volary::{Cred, Options, Source};
+use volary::{Cred, Options};
 
 /// The first word of an attendant's command line. It is no option of the command: without a socket
 /// as its standard input it does nothing.
@@ -64,28 +64,13 @@ pub(crate) fn for_groups(level: Level, run_as: &RunAs) -> Done<Database> {
     }))
 }
 
-/// Starts one for each of these volumes that is a plug-in's.
-///
-/// # Errors
-/// Of starting it.
-pub(crate) fn for_plugins<'a>(sources: impl Iterator<Item = &'a Source>, run_as: &RunAs) -> Done {
-    let cred = run_as.cred();
-    let user = run_as.is_another().then_some((cred.uid, cred.gid));
-    for source in sources {
-        if matches!(source, Source::Plugin { .. }) {
-            let ready = volary::plugin::installed().prepare(user);
-            ready.map_err(|e| Fail::opening(source, &e))?;
-        }
-    }
-    Ok(())
-}
-
-/// How an attendant is started that plug-ins come from.
-pub(crate) fn plugin_helper() -> volary::plugin::Helper {
+/// Returns how an attendant is started that plug-ins come from.
+pub(crate) fn plugin_helper(run_as: Option<&RunAs>) -> volary::plugin::Helper {
+    let other = run_as.filter(|run_as| run_as.is_another());
     volary::plugin::Helper {
         program: PROGRAM.into(),
         words: vec![WORD.into(), "plugin".into()],
-        user: None,
+        user: other.map(|other| (other.cred().uid, other.cred().gid)),
     }
 }
 

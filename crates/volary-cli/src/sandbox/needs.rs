@@ -1,5 +1,6 @@
 //! What a command needs of this host once it goes on by itself.
 
+use crate::registry::registry;
 use std::path::{Path, PathBuf};
 use volary::layers::Audit;
 use volary::{Options, Source};
@@ -91,10 +92,11 @@ impl Needs {
         // A volume over a remote one stores what it fetches.
         self.source(source, read_only && all.get("remote").is_none());
         // A text that names no volume is refused when the volume is opened.
-        if let Some(Ok(remote)) = all.get("remote").map(|r| Source::parse(r.as_bytes())) {
+        if let Some(Ok(remote)) = all.get("remote").map(|r| registry().source(r.as_bytes())) {
             self.source(&remote, true);
         }
         for layer in layers {
+            self.declared(registry().layer_needs(layer), read_only);
             match layer.split_once('=') {
                 Some(("audit", words)) => {
                     // Wrong words are refused when the layer is made.
@@ -119,12 +121,40 @@ impl Needs {
             Source::Image { path, .. } => self.add(path, May::Change),
             Source::Host { path } if read_only => self.add(path, May::Read),
             Source::Host { path } => self.add(path, May::All),
-            // What a plug-in opens, a process of its own opens.
-            Source::Memory { .. } | Source::Plugin { .. } => {}
-            Source::Nfs(_) => {
-                self.calls_out = true;
-                RESOLVER.iter().for_each(|path| self.add(path, May::Read));
+            Source::Memory { .. } => {}
+            Source::Nfs(_) => self.calls_out(),
+            Source::Scheme { name, rest } => {
+                let scheme = registry().scheme(name);
+                let needs = scheme.map(|scheme| scheme.needs_of(rest));
+                self.declared(needs.unwrap_or_default(), read_only);
             }
+        }
+    }
+
+    /// A client of servers.
+    fn calls_out(&mut self) {
+        self.calls_out = true;
+        RESOLVER.iter().for_each(|path| self.add(path, May::Read));
+    }
+
+    /// What a scheme or a layer says that it needs. Of a volume that is only read, what it would change is read.
+    fn declared(&mut self, needs: volary::Needs, read_only: bool) {
+        let change = match read_only {
+            true => May::Read,
+            false => May::All,
+        };
+        for path in needs.changes {
+            match path.is_dir() || read_only {
+                true => self.add(path, change),
+                false => self.add(path, May::Change),
+            }
+        }
+        needs
+            .reads
+            .iter()
+            .for_each(|path| self.add(path, May::Read));
+        if needs.network {
+            self.calls_out();
         }
     }
 

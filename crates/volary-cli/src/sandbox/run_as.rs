@@ -2,6 +2,7 @@
 
 use crate::clock;
 use crate::exit::{Done, Exit, Fail};
+use crate::registry::registry;
 use nix::unistd::{
     Gid, Uid, User, getgrouplist, getgroups, setegid, seteuid, setgroups, setresgid, setresuid,
 };
@@ -104,8 +105,8 @@ impl RunAs {
         done
     }
 
-    /// Opens a volume: images and devices as the present user, directories of the host and NFS
-    /// exports as the user to come.
+    /// Opens a volume: images and devices as the present user, directories of the host, NFS
+    /// exports and volumes of schemes as the user to come.
     ///
     /// # Errors
     /// Of opening it; as [`meanwhile`](Self::meanwhile).
@@ -113,12 +114,12 @@ impl RunAs {
         let cred = self.cred();
         (attach.uid, attach.gid) = (cred.uid, cred.gid);
         let open = || {
-            volary::open_volume(source, &attach, clock::now()).map_err(|e| Fail::volume(source, &e))
+            let opened = registry().open_volume(source, &attach, clock::now());
+            opened.map_err(|e| Fail::volume(source, &e))
         };
         match source {
-            Source::Host { .. } | Source::Nfs(_) => self.meanwhile(open),
-            // A plug-in's process is that user from its beginning.
-            Source::Image { .. } | Source::Memory { .. } | Source::Plugin { .. } => open(),
+            Source::Host { .. } | Source::Nfs(_) | Source::Scheme { .. } => self.meanwhile(open),
+            Source::Image { .. } | Source::Memory { .. } => open(),
         }
     }
 

@@ -13,8 +13,8 @@ use std::ffi::OsString;
 use std::io::{BufRead, Write};
 use std::sync::Arc;
 use volary::{
-    Answer, BlockDevice, Check, CheckMode, CheckReport, Finding, Format, Options, Severity, Source,
-    TYPE_OPTION, escape,
+    Abilities, Answer, BlockDevice, Check, CheckMode, CheckReport, Finding, Format, Options,
+    Severity, Source, TYPE_OPTION, escape,
 };
 
 /// Checks volumes, and mends them.
@@ -214,7 +214,7 @@ impl Fsck {
     }
 
     fn advice(&self, format: &dyn Format) -> &'static str {
-        if self.yes || !format.mends() {
+        if self.yes || !format.abilities().has(Abilities::MEND) {
             "save what can be read"
         } else {
             "mend them with: volary fsck -y"

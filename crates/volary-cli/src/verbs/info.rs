@@ -4,6 +4,7 @@
 use crate::exit::{Done, Exit, Fail};
 use crate::modelled;
 use crate::out;
+use crate::registry::registry;
 use crate::volumes::{KindArg, OPTIONS, Use, tell_of_replica, usage};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -11,14 +12,18 @@ use std::ffi::{OsStr, OsString};
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
-use volary::{BlockDevice, Error, Fact, Format, Found, Kind, OptionSpec, Options, Source};
+use volary::{
+    Abilities, BlockDevice, Error, Fact, Format, Found, Kind, OptionSpec, Options, Scheme, Source,
+};
 
 /// Opens what a command that works on the device was given.
 ///
 /// # Errors
 /// In one line.
 pub(crate) fn device(arg: &OsStr, read_only: bool) -> Done<(Source, Arc<dyn BlockDevice>)> {
-    let source = Source::parse(arg.as_bytes()).map_err(|e| usage(arg, &e))?;
+    let source = registry()
+        .source(arg.as_bytes())
+        .map_err(|e| usage(arg, &e))?;
     let dev = modelled::open_source(&source, read_only);
     dev.map(|dev| (source.clone(), dev))
         .map_err(|e| Fail::opening(&source, &e))
@@ -29,7 +34,7 @@ pub(crate) fn device(arg: &OsStr, read_only: bool) -> Done<(Source, Arc<dyn Bloc
 /// # Errors
 /// In one line.
 pub(crate) fn found(source: &Source, dev: Arc<dyn BlockDevice>, options: &Options) -> Done<Found> {
-    volary::find(dev, options).map_err(|e| match e.kind() {
+    registry().find(dev, options).map_err(|e| match e.kind() {
         Kind::Invalid => Fail::usage(format!("type: {e}")),
         _ => Fail::opening(source, &e),
     })
@@ -172,7 +177,7 @@ impl Dump {
             is_begun: false,
             error: None,
         };
-        if self.what.is_empty() {
+        if self.what.is_empty() && !found.format.dump_topics().is_empty() {
             let topics = topics_text(found.format.dump_topics());
             text.out.write_all(topics.as_bytes())?;
         } else {
@@ -254,7 +259,7 @@ fn lines(text: &str, room: usize) -> Vec<String> {
 
 /// Returns a table for each format that has any options of this kind.
 pub(crate) fn options_help(of: impl Fn(&dyn Format) -> &'static [OptionSpec]) -> String {
-    let formats = volary::formats().iter().map(|f| (f.name(), of(*f)));
+    let formats = registry().formats().iter().map(|f| (f.name(), of(*f)));
     tables(formats)
 }
 
@@ -266,7 +271,8 @@ fn tables<'a>(all: impl Iterator<Item = (&'a str, &'a [OptionSpec])>) -> String 
 
 /// Returns what can be dumped of a volume of each format.
 fn dump_help() -> String {
-    let formats = volary::formats().iter();
+    let formats = registry().formats().iter();
+    let formats = formats.filter(|f| !f.dump_topics().is_empty());
     let of = |f: &&dyn Format| format!("\nOf {}:\n{}", f.name(), topics_text(f.dump_topics()));
     let all: String = formats.map(of).collect();
     format!("{DUMP_EXAMPLES}\n{all}")
@@ -297,6 +303,7 @@ pub(crate) struct Formats {
 struct FormatJson {
     name: &'static str,
     kinds: &'static [&'static str],
+    abilities: Vec<&'static str>,
     mkfs_options: Vec<SpecJson>,
     tune_options: Vec<SpecJson>,
     attach_options: Vec<SpecJson>,
@@ -327,11 +334,12 @@ impl Formats {
     pub(crate) fn run(&self) -> Done<Exit> {
         let mut out = out::out();
         if self.json {
-            let formats = volary::formats().iter().map(|f| json(*f));
-            let all: Vec<_> = formats.chain([nfs_json()]).collect();
+            let formats = registry().formats().iter().map(|f| json(*f));
+            let all = formats.chain([nfs_json()]);
+            let all: Vec<_> = all.chain(registry().schemes().map(scheme_json)).collect();
             out::json(&mut out, &all)?;
         } else {
-            for format in volary::formats() {
+            for format in registry().formats() {
                 out.write_all(text(*format).as_bytes())?;
             }
             let host = specs_text(volary::HOST_OPTIONS);
@@ -341,9 +349,12 @@ impl Formats {
                 out,
                 "{NFS}\n\nTo open one (-o, or after a ? with & between them):\n{nfs}"
             )?;
+            for scheme in registry().schemes() {
+                out.write_all(scheme_text(scheme).as_bytes())?;
+            }
             let every = specs_text(OPTIONS);
             writeln!(out, "Every volume\n\nTo open it (-o):\n{every}")?;
-            let layers = specs_text(volary::layers::LAYERS);
+            let layers = layers_text();
             writeln!(out, "Layers over any of them (--layer):\n{layers}")?;
         }
         out::end(out)?;
@@ -364,6 +375,7 @@ fn json(format: &dyn Format) -> FormatJson {
     FormatJson {
         name: format.name(),
         kinds: format.kinds(),
+        abilities: can(format),
         mkfs_options: specs_json(format.make_options()),
         tune_options: specs_json(format.tune_options()),
         attach_options: specs_json(&[format.attach_options(), &every].concat()),
@@ -373,12 +385,22 @@ fn json(format: &dyn Format) -> FormatJson {
 }
 
 fn nfs_json() -> FormatJson {
+    source_json(NFS, volary::nfs_client::OPTIONS)
+}
+
+fn scheme_json(scheme: &Scheme) -> FormatJson {
+    source_json(scheme.name(), scheme.own_options())
+}
+
+/// Returns a source that has no format.
+fn source_json(name: &'static str, options: &[OptionSpec]) -> FormatJson {
     FormatJson {
-        name: NFS,
+        name,
         kinds: &[],
+        abilities: Vec::new(),
         mkfs_options: Vec::new(),
         tune_options: Vec::new(),
-        attach_options: specs_json(&[volary::nfs_client::OPTIONS, OPTIONS].concat()),
+        attach_options: specs_json(&[options, OPTIONS].concat()),
         fsck_options: Vec::new(),
         dump_topics: Vec::new(),
     }
@@ -396,20 +418,68 @@ fn text(format: &dyn Format) -> String {
             text += &format!("{head}:\n{}\n", specs_text(options));
         }
     }
-    text + &format!(
-        "To look at (dump):\n{}\n",
-        topics_text(format.dump_topics())
-    )
+    if !format.dump_topics().is_empty() {
+        text += &format!(
+            "To look at (dump):\n{}\n",
+            topics_text(format.dump_topics())
+        );
+    }
+    text += &can_text(format);
+    text
+}
+
+/// Returns, of a format that does not do all that formats can, what it does.
+fn can_text(format: &dyn Format) -> String {
+    let can = can(format);
+    match can.len() == Abilities::WORDS.len() {
+        true => String::new(),
+        false => format!(
+            "Its volumes: {}\n\n",
+            [&["open"], &can[..]].concat().join(", ")
+        ),
+    }
+}
+
+/// Returns what a format does beside opening its volumes, in words.
+fn can(format: &dyn Format) -> Vec<&'static str> {
+    let all = Abilities::WORDS.iter();
+    let its = all.filter(|(what, _)| format.abilities().has(*what));
+    its.map(|(_, word)| *word).collect()
 }
 
 /// Returns what `-o` of commands that open a volume takes, for help.
 pub(crate) fn attach_help() -> String {
-    let formats = volary::formats().iter();
+    let formats = registry().formats().iter();
     let of_formats = formats.map(|f| (f.name(), f.attach_options()));
     let all = of_formats
         .chain([(HOST, volary::HOST_OPTIONS)])
-        .chain([(NFS, volary::nfs_client::OPTIONS)]);
+        .chain([(NFS, volary::nfs_client::OPTIONS)])
+        .chain(
+            registry()
+                .schemes()
+                .map(|scheme| (scheme.name(), scheme.own_options())),
+        );
     tables([("every volume", OPTIONS)].into_iter().chain(all))
+}
+
+/// Returns the layers as a table.
+pub(crate) fn layers_text() -> String {
+    let layers: Vec<OptionSpec> = registry().layers().copied().collect();
+    specs_text(&layers)
+}
+
+/// Returns sources of schemes as a table: what stands behind the colon, and what that is.
+pub(crate) fn schemes_text(schemes: &[OptionSpec]) -> String {
+    table(schemes, ':')
+}
+
+/// Returns a scheme and its options.
+fn scheme_text(scheme: &Scheme) -> String {
+    let mut text = format!("{}\n", schemes_text(&[scheme.spec()]));
+    if !scheme.own_options().is_empty() {
+        text += &format!("To open one (-o):\n{}\n", specs_text(scheme.own_options()));
+    }
+    text
 }
 
 /// Lists the layers that can be put over a volume, and what each is told.
@@ -433,9 +503,10 @@ impl Layers {
     pub(crate) fn run(&self) -> Done<Exit> {
         let mut out = out::out();
         if self.json {
-            out::json(&mut out, &specs_json(volary::layers::LAYERS))?;
+            let layers: Vec<OptionSpec> = registry().layers().copied().collect();
+            out::json(&mut out, &specs_json(&layers))?;
         } else {
-            out.write_all(specs_text(volary::layers::LAYERS).as_bytes())?;
+            out.write_all(layers_text().as_bytes())?;
         }
         out::end(out)?;
         Ok(Exit::Done)

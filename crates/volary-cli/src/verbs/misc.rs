@@ -1,6 +1,7 @@
 //! `volary completions`, `volary man`: about the program itself.
 
 use crate::exit::{Done, Exit, Fail};
+use crate::registry::registry;
 use crate::{Cli, out};
 use clap::CommandFactory;
 use std::io::Write;
@@ -80,7 +81,7 @@ fn layers_section() -> String {
         ".SH LAYERS\nCommands that open volumes put layers over each with \\fB\\-\\-layer\\fR, \
          the first lowest.\n",
     );
-    for layer in volary::layers::LAYERS {
+    for layer in registry().layers() {
         let value = match layer.value {
             "" => String::new(),
             value => format!("=\\fI{value}\\fR"),

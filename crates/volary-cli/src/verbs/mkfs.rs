@@ -6,6 +6,7 @@ use crate::clock;
 use crate::exit::{Done, Exit, Fail};
 use crate::modelled;
 use crate::out;
+use crate::registry::registry;
 use crate::verbs::attrs::Owner;
 use crate::verbs::info::{self, FactJson, facts_text};
 use crate::volumes::usage;
@@ -144,7 +145,9 @@ fn long_help() -> String {
 impl Mkfs {
     /// Runs it.
     pub(crate) fn run(&self) -> Done<Exit> {
-        let source = Source::parse(self.image.as_bytes()).map_err(|e| usage(&self.image, &e))?;
+        let source = registry()
+            .source(self.image.as_bytes())
+            .map_err(|e| usage(&self.image, &e))?;
         let fresh = self.fresh_image(&source)?;
         let made = self.make(&source, fresh.is_some());
         match made {
@@ -244,7 +247,7 @@ impl Mkfs {
             refuse_to_overwrite(source, &*dev)?;
         }
         let kind = self.kind.as_deref().unwrap_or("fat");
-        let kind = volary::kind_of(kind, dev.geometry().size);
+        let kind = registry().kind_of(kind, dev.geometry().size);
         let (format, kind) = kind.map_err(|e| Fail::usage(format!("-t: {e}")))?;
         let mut how = self.how();
         let owner = owner::of(self.owner, format, kind, &mut how.options)?;
@@ -290,7 +293,9 @@ impl Mkfs {
 /// # Errors
 /// In one line what would be lost.
 fn refuse_to_overwrite(source: &Source, dev: &dyn BlockDevice) -> Done {
-    let held = volary::identify(dev).map_err(|e| Fail::opening(source, &e))?;
+    let held = registry()
+        .identify(dev)
+        .map_err(|e| Fail::opening(source, &e))?;
     if matches!(held, Identity::Blank) {
         return Ok(());
     }

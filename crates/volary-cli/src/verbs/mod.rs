@@ -7,7 +7,7 @@ mod cat;
 pub(crate) mod change;
 pub(crate) mod find;
 mod fsck;
-mod info;
+pub(crate) mod info;
 mod ls;
 mod map;
 mod misc;
@@ -15,6 +15,7 @@ pub(crate) mod mkfs;
 mod modes;
 mod mount;
 pub(crate) mod moving;
+mod new;
 mod quota;
 pub(crate) mod serve;
 mod sim;
@@ -132,6 +133,7 @@ verbs! {
     Bench(bench::Bench),
     Formats(info::Formats),
     Layers(info::Layers),
+    New(new::New),
     Completions(misc::Completions),
     Man(misc::Man),
 }

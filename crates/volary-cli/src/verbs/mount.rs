@@ -66,7 +66,7 @@ pub(crate) struct Mount {
 }
 
 fn long_help() -> String {
-    use super::info::{attach_help, specs_text};
+    use super::info::{attach_help, layers_text, specs_text};
     format!(
         "\
 Examples:
@@ -80,7 +80,7 @@ Layers (--layer):
 {}",
         specs_text(MountOptions::SPECS),
         attach_help(),
-        specs_text(volary::layers::LAYERS)
+        layers_text()
     )
 }
 
@@ -109,8 +109,8 @@ impl Mount {
         }
         let level = self.sandbox.level(None);
         let run_as = self.sandbox.run_as(None)?;
-        self.plugins.install();
-        attendant::for_plugins(std::iter::once(&at.source), &run_as)?;
+        self.plugins.install(Some(&run_as));
+        crate::registry::prepare(&at.source, &options)?;
         let attendant = attendant::for_mount(level, &self.dir, &self.options)?;
         let sandbox = sandbox::begin(level, &self.needs(&at, read_only))?;
         let (volume, alarm, reports) = self.volume(&at, options, read_only, &mount, &run_as)?;

@@ -160,7 +160,7 @@ pub(crate) fn is_address(word: &OsStr) -> bool {
 }
 
 fn long_help() -> String {
-    use super::info::{attach_help, specs_text};
+    use super::info::{attach_help, layers_text};
     format!(
         "\
 Examples:
@@ -178,7 +178,7 @@ Layers (--layer):
 {}",
         config::EXAMPLE,
         attach_help(),
-        specs_text(volary::layers::LAYERS)
+        layers_text()
     )
 }
 
@@ -201,11 +201,9 @@ impl Serve {
         volary::host::raise_descriptor_limit();
         // From here on a signal ends it cleanly, however early it comes.
         let signals = signals()?;
-        self.plugins.install();
-        let places = entries.iter().filter_map(|e| At::parse(&e.volume).ok());
-        let sources: Vec<_> = places.map(|at| at.source).collect();
-        attendant::for_plugins(sources.iter(), &run_as)?;
+        self.plugins.install(Some(&run_as));
         let attendants = mounts::attendants(level, &entries)?;
+        self.prepare(&entries)?;
         let sandbox = sandbox::begin(level, &needs::of(&self.common(), &plan, &entries))?;
         let mut open = Vec::new();
         let served = self
@@ -326,6 +324,17 @@ impl Serve {
                 attendant,
                 ..served
             });
+        }
+        Ok(())
+    }
+
+    /// Does what schemes have to do before anything is given up.
+    fn prepare(&self, entries: &[Entry]) -> Done {
+        for entry in entries {
+            let mut options = Options::new();
+            let given = self.options.iter().chain(&entry.options);
+            given.for_each(|text| options.add(text));
+            crate::registry::prepare(&At::parse(&entry.volume)?.source, &options)?;
         }
         Ok(())
     }

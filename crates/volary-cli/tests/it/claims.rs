@@ -133,6 +133,7 @@ const README: Claims = &[
         &[
             "cedar_keeps_its_word",
             "a_mounted_fat_volume_keeps_its_word",
+            "a_driver_by_a_read_only_tree_keeps_its_word",
             "the_crate_graph_has_only_the_edges_of_the_design",
         ],
     ),

@@ -11,6 +11,7 @@ mod confined;
 mod copying;
 mod copying_out;
 mod damaged;
+mod drivers;
 mod examples;
 mod ext4;
 mod fat;

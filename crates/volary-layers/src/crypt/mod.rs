@@ -284,11 +284,11 @@ impl Crypt {
 
     fn list(&self, cx: &Ctx<'_>, dir: OpenId, from: Cookie, out: &mut DirBuf) -> Result<bool> {
         let id = self.id(cx, self.node_of(dir)?)?;
-        crate::listing::mapped(&self.below, cx, dir, from, out, |entry| {
+        volary_core::map_listing(&self.below, cx, dir, from, out, |entry| {
             let name = id.and_then(|id| names::open(&self.keys, &id, entry.name));
             let name = name.filter(|name| Name::new(name).is_ok());
             Ok(name.map(|name| {
-                let mut shown = crate::listing::Shown::renamed(entry, name);
+                let mut shown = volary_core::Shown::renamed(entry, name);
                 shown.attr = shown.attr.map(|attr| self.shown(attr));
                 shown
             }))

@@ -2,9 +2,7 @@
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::net::{
-    AddressFamily, SocketFlags, SocketType, bind, connect, ipproto, socket_with, sockopt,
-};
+use rustix::net::{AddressFamily, SocketType, bind, connect, ipproto, sockopt};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
@@ -71,8 +69,8 @@ fn begin(at: SocketAddr, from: Option<u16>) -> Result<OwnedFd, Errno> {
         SocketAddr::V4(_) => (AddressFamily::INET, Ipv4Addr::UNSPECIFIED.into()),
         SocketAddr::V6(_) => (AddressFamily::INET6, Ipv6Addr::UNSPECIFIED.into()),
     };
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let fd = socket_with(family, SocketType::STREAM, flags, Some(ipproto::TCP))?;
+    let fd = socket(family)?;
+    rustix::io::ioctl_fionbio(&fd, true)?;
     if let Some(port) = from {
         // One that another connection had a moment ago may be had at once.
         sockopt::set_socket_reuseaddr(&fd, true)?;
@@ -82,6 +80,21 @@ fn begin(at: SocketAddr, from: Option<u16>) -> Result<OwnedFd, Errno> {
         Ok(()) | Err(Errno::INPROGRESS) => Ok(fd),
         Err(e) => Err(e),
     }
+}
+
+/// Returns a socket that no program inherits.
+#[cfg(target_os = "linux")]
+fn socket(family: AddressFamily) -> Result<OwnedFd, Errno> {
+    let flags = rustix::net::SocketFlags::CLOEXEC;
+    rustix::net::socket_with(family, SocketType::STREAM, flags, Some(ipproto::TCP))
+}
+
+/// Returns a socket that no program inherits which is started after this.
+#[cfg(not(target_os = "linux"))]
+fn socket(family: AddressFamily) -> Result<OwnedFd, Errno> {
+    let fd = rustix::net::socket(family, SocketType::STREAM, Some(ipproto::TCP))?;
+    rustix::io::fcntl_setfd(&fd, rustix::io::FdFlags::CLOEXEC)?;
+    Ok(fd)
 }
 
 fn wait(fd: &OwnedFd, until: Instant) -> io::Result<()> {

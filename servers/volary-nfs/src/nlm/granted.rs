@@ -3,11 +3,10 @@
 
 use super::wanted::{OBJECT_MAX, Wanted};
 use crate::record::{Patience, Records};
-use rustix::net::{
-    AddressFamily, SocketFlags, SocketType, bind, connect, ipproto, socket_with, sockopt,
-};
+use rustix::net::{AddressFamily, SocketType, bind, connect, ipproto, sockopt};
 use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 use volary_rpc::numbers::{GETPORT, LAST_FRAGMENT, NLM, PORTMAP, Program, TCP};
 use volary_rpc::{Input, Output, caller};
@@ -53,8 +52,7 @@ impl Back {
             IpAddr::V4(_) => AddressFamily::INET,
             IpAddr::V6(_) => AddressFamily::INET6,
         };
-        let kind = SocketType::STREAM;
-        let fd = socket_with(family, kind, SocketFlags::CLOEXEC, Some(ipproto::TCP))?;
+        let fd = socket(family)?;
         // Connecting counts as sending.
         for way in [sockopt::Timeout::Send, sockopt::Timeout::Recv] {
             sockopt::set_socket_timeout(&fd, way, Some(STEP))?;
@@ -64,6 +62,22 @@ impl Back {
         connect(&fd, &SocketAddr::new(self.to, port))?;
         Ok(TcpStream::from(fd))
     }
+}
+
+/// Returns a socket that no program inherits.
+#[cfg(target_os = "linux")]
+fn socket(family: AddressFamily) -> io::Result<OwnedFd> {
+    let flags = rustix::net::SocketFlags::CLOEXEC;
+    let fd = rustix::net::socket_with(family, SocketType::STREAM, flags, Some(ipproto::TCP))?;
+    Ok(fd)
+}
+
+/// Returns a socket that no program inherits which is started after this.
+#[cfg(not(target_os = "linux"))]
+fn socket(family: AddressFamily) -> io::Result<OwnedFd> {
+    let fd = rustix::net::socket(family, SocketType::STREAM, Some(ipproto::TCP))?;
+    rustix::io::fcntl_setfd(&fd, rustix::io::FdFlags::CLOEXEC)?;
+    Ok(fd)
 }
 
 /// One call to a program of a client's, and what its answer holds. The client's

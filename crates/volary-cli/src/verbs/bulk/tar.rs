@@ -5,7 +5,6 @@ mod header;
 
 use self::header::{Entry, Kind};
 use super::sink::{Sink, To, zeros};
-use crate::copy::is_virtual;
 use crate::exit::{Done, Exit, Fail};
 use crate::out::Raw;
 use crate::written;
@@ -16,6 +15,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use volary::bulk::{File, Part, Range, Source};
+use volary::copy::is_virtual;
 use volary::{Attr, FileKind, NodeId, Session};
 
 /// An archive.

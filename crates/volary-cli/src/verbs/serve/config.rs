@@ -9,7 +9,7 @@ use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use volary::smb::User;
-use volary::{Cred, Place, Source, escape};
+use volary::{Cred, Source, escape};
 
 /// Longest file, in bytes.
 const LEN_MAX: u64 = 1 << 20;
@@ -207,8 +207,9 @@ impl Entry {
             return Ok(name.clone());
         }
         let bytes = self.volume.as_bytes();
-        let (source, path) =
-            Place::parse_in_volume(bytes).map_err(|e| crate::volumes::usage(&self.volume, &e))?;
+        let (source, path) = crate::registry::registry()
+            .place_in_volume(bytes)
+            .map_err(|e| crate::volumes::usage(&self.volume, &e))?;
         let inner = path.rsplit(|&b| b == b'/').find(|part| !part.is_empty());
         let name = match (inner, &source) {
             (Some(inner), _) => String::from_utf8_lossy(inner).into_owned(),
@@ -226,9 +227,9 @@ impl Entry {
                     .find(|p| !p.is_empty());
                 last.map_or("nfs".into(), |name| String::from_utf8_lossy(name).into())
             }
-            (None, Source::Plugin { words }) => {
-                let words = volary::plugin::Words::parse(words);
-                words.map_or("plugin".into(), |words| words.label())
+            (None, Source::Scheme { name, rest }) => {
+                let scheme = crate::registry::registry().scheme(name);
+                scheme.map_or((*name).into(), |scheme| scheme.label_of(rest))
             }
             (None, Source::Image { path, partition }) => {
                 let stem = path.file_stem().unwrap_or_default().to_string_lossy();

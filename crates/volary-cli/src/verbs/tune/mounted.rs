@@ -1,6 +1,7 @@
 //! Changes of a volume that is mounted: by `ioctl` of its directory.
 
 use crate::exit::{Done, Exit, Fail};
+use crate::registry::registry;
 use rustix::io::Errno;
 use rustix::ioctl::{Setter, ioctl, opcode};
 use std::fs::File;
@@ -38,7 +39,8 @@ pub(super) fn tune(dir: &Path, options: &[String]) -> Done<Vec<Fact>> {
 /// Returns an option that was taken, as a fact.
 fn fact(option: &str) -> Option<Fact> {
     let (name, value) = option.split_once('=')?;
-    let spec = volary::formats()
+    let spec = registry()
+        .formats()
         .iter()
         .flat_map(|format| format.tune_options())
         .find(|spec| spec.name == name)?;

@@ -1,0 +1,316 @@
+//! Files by their paths, and trees.
+#![expect(
+    unsafe_code,
+    reason = "names that C calls, with pointers that it gives"
+)]
+#![expect(
+    clippy::missing_safety_doc,
+    reason = "the head of the header says it for all: pointers are to memory that is the caller's"
+)]
+
+use crate::abi::{VolaryStat, VolaryVol, VolaryWalk};
+use crate::fault::{answer, done};
+use crate::raw::{Place, bytes_of, input, output, put_text};
+use crate::table::{VOLUMES, WALKS};
+use std::ffi::{OsStr, c_char, c_int, c_void};
+use std::os::unix::ffi::OsStrExt;
+use std::sync::{Arc, Mutex, PoisonError};
+use volary::Time;
+
+/// Tells what is known of a file or directory. Follows a symlink that stands last if `follow` is not zero.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn volary_stat(
+    vol: VolaryVol,
+    path: *const c_char,
+    follow: c_int,
+    stat: *mut VolaryStat,
+) -> c_int {
+    done(|| {
+        // SAFETY: the caller's to see to.
+        let (place, path) = unsafe { (Place::at(stat)?, bytes_of(path)?) };
+        let vol = VOLUMES.get(vol)?;
+        let attr = match follow {
+            0 => vol.symlink_metadata(path)?,
+            _ => vol.metadata(path)?,
+        };
+        place.set((&attr).into());
+        Ok(())
+    })
+}
+
+/// Reads a file at byte `offset`. Answers how many bytes were read: fewer than `len` only at the end of the file.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn volary_read(
+    vol: VolaryVol,
+    path: *const c_char,
+    offset: u64,
+    bytes: *mut c_void,
+    len: usize,
+) -> i64 {
+    answer(|| {
+        let vol = VOLUMES.get(vol)?;
+        // SAFETY: the caller's to see to.
+        let (path, room) = unsafe { (bytes_of(path)?, output(bytes, len)?) };
+        let read = vol.read_at(path, offset, room)?;
+        Ok(i64::try_from(read).unwrap_or(i64::MAX))
+    })
+}
+
+/// Makes a file that holds these bytes, or gives one that is there this content: until it is all written the old
+/// content stands.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn volary_write(
+    vol: VolaryVol,
+    path: *const c_char,
+    bytes: *const c_void,
+    len: usize,
+) -> c_int {
+    done(|| {
+        // SAFETY: the caller's to see to.
+        let (path, bytes) = unsafe { (bytes_of(path)?, input(bytes, len)?) };
+        Ok(VOLUMES.get(vol)?.write(path, bytes)?)
+    })
+}
+
+/// Adds bytes at the end of a file, which is made if it is not there.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn volary_append(
+    vol: VolaryVol,
+    path: *const c_char,
+    bytes: *const c_void,
+    len: usize,
+) -> c_int {
+    done(|| {
+        // SAFETY: the caller's to see to.
+        let (path, bytes) = unsafe { (bytes_of(path)?, input(bytes, len)?) };
+        Ok(VOLUMES.get(vol)?.append(path, bytes)?)
+    })
+}
+
+/// Makes a directory; if `parents` is not zero, those above it too, and none is no error if it is there.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn volary_mkdir(
+    vol: VolaryVol,
+    path: *const c_char,
+    parents: c_int,
+) -> c_int {
+    done(|| {
+        // SAFETY: the caller's to see to.
+        let path = unsafe { bytes_of(path) }?;
+        let vol = VOLUMES.get(vol)?;
+        match parents {
+            0 => vol.mkdir(path)?,
+            _ => vol.mkdir_all(path)?,
+        }
+        Ok(())
+    })
+}
+
+/// Removes a file, a symlink or an empty directory; if `recursive` is not zero, a directory with all below it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn volary_remove(
+    vol: VolaryVol,
+    path: *const c_char,
+    recursive: c_int,
+) -> c_int {
+    done(|| {
+        // SAFETY: the caller's to see to.
+        let path = unsafe { bytes_of(path) }?;
+        let vol = VOLUMES.get(vol)?;
+        match recursive {
+            0 => vol.remove(path)?,
+            _ => vol.remove_all(path)?,
+        }
+        Ok(())
+    })
+}
+
+/// Gives a file or directory another path, and replaces a file or an empty directory that has it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn volary_rename(
+    vol: VolaryVol,
+    from: *const c_char,
+    to: *const c_char,
+) -> c_int {
+    done(|| {
+        // SAFETY: the caller's to see to.
+        let (from, to) = unsafe { (bytes_of(from)?, bytes_of(to)?) };
+        Ok(VOLUMES.get(vol)?.rename(from, to)?)
+    })
+}
+
+/// Makes a symlink at `path` that holds `target`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn volary_symlink(
+    vol: VolaryVol,
+    target: *const c_char,
+    path: *const c_char,
+) -> c_int {
+    done(|| {
+        // SAFETY: the caller's to see to.
+        let (target, path) = unsafe { (bytes_of(target)?, bytes_of(path)?) };
+        Ok(VOLUMES.get(vol)?.symlink(target, path)?)
+    })
+}
+
+/// Writes what a symlink holds, with a zero byte, into room for `room` bytes; 4096 are enough.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn volary_readlink(
+    vol: VolaryVol,
+    path: *const c_char,
+    target: *mut c_char,
+    room: usize,
+) -> c_int {
+    done(|| {
+        // SAFETY: the caller's to see to.
+        let path = unsafe { bytes_of(path) }?;
+        let held = VOLUMES.get(vol)?.read_link(path)?;
+        // SAFETY: the caller's to see to.
+        unsafe { put_text(&held, target, room) }
+    })
+}
+
+/// Sets permission bits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn volary_chmod(vol: VolaryVol, path: *const c_char, mode: u32) -> c_int {
+    done(|| {
+        // SAFETY: the caller's to see to.
+        let path = unsafe { bytes_of(path) }?;
+        Ok(VOLUMES.get(vol)?.set_mode(path, mode)?)
+    })
+}
+
+/// Sets owner and group.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn volary_chown(
+    vol: VolaryVol,
+    path: *const c_char,
+    uid: u32,
+    gid: u32,
+) -> c_int {
+    done(|| {
+        // SAFETY: the caller's to see to.
+        let path = unsafe { bytes_of(path) }?;
+        Ok(VOLUMES.get(vol)?.set_owner(path, uid, gid)?)
+    })
+}
+
+/// Sets the times of the last access and the last change, in seconds since 1970 and nanoseconds.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn volary_set_times(
+    vol: VolaryVol,
+    path: *const c_char,
+    atime: i64,
+    atime_nanos: u32,
+    mtime: i64,
+    mtime_nanos: u32,
+) -> c_int {
+    done(|| {
+        // SAFETY: the caller's to see to.
+        let path = unsafe { bytes_of(path) }?;
+        let (accessed, changed) = (Time::new(atime, atime_nanos), Time::new(mtime, mtime_nanos));
+        Ok(VOLUMES.get(vol)?.set_times(path, accessed, changed)?)
+    })
+}
+
+/// Begins a walk through all below a directory, each directory before what is in it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn volary_walk(
+    vol: VolaryVol,
+    path: *const c_char,
+    walk: *mut VolaryWalk,
+) -> c_int {
+    done(|| {
+        // SAFETY: the caller's to see to.
+        let (place, path) = unsafe { (Place::at(walk)?, bytes_of(path)?) };
+        let begun = VOLUMES.get(vol)?.walk(path);
+        place.set(WALKS.add(Arc::new(Mutex::new(begun))));
+        Ok(())
+    })
+}
+
+/// Goes on to the next entry: writes its path, with a zero byte, into room for `room` bytes (8192 are enough), and what is
+/// known of it. Answers 1; 0 at the end; for a directory that cannot be read an error, after which the walk goes on. An entry whose
+/// path does not fit is passed over.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn volary_walk_next(
+    walk: VolaryWalk,
+    path: *mut c_char,
+    room: usize,
+    stat: *mut VolaryStat,
+) -> c_int {
+    let answered = answer(|| {
+        // SAFETY: the caller's to see to.
+        let place = unsafe { Place::at(stat) }?;
+        let walk = WALKS.get(walk)?;
+        let next = walk.lock().unwrap_or_else(PoisonError::into_inner).next();
+        let Some(found) = next.transpose()? else {
+            return Ok(0);
+        };
+        // SAFETY: the caller's to see to.
+        unsafe { put_text(&found.path, path, room) }?;
+        let attr = found.entry.attr.as_ref();
+        place.set(attr.map_or_else(VolaryStat::default, VolaryStat::from));
+        Ok(1)
+    });
+    c_int::try_from(answered).unwrap_or(c_int::MIN)
+}
+
+/// Leaves out what is in the directory that a walk came to last: so it lists one directory alone.
+#[unsafe(no_mangle)]
+pub extern "C" fn volary_walk_skip(walk: VolaryWalk) -> c_int {
+    done(|| {
+        let walk = WALKS.get(walk)?;
+        walk.lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .skip_dir();
+        Ok(())
+    })
+}
+
+/// Ends a walk.
+#[unsafe(no_mangle)]
+pub extern "C" fn volary_walk_end(walk: VolaryWalk) -> c_int {
+    done(|| WALKS.take(walk).map(drop))
+}
+
+/// Copies a file or a tree of the host into a volume. What cannot be copied is an error; the rest is copied. `files`, which may be null, is
+/// told how many files were.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn volary_copy_in(
+    vol: VolaryVol,
+    from: *const c_char,
+    to: *const c_char,
+    files: *mut u64,
+) -> c_int {
+    done(|| {
+        // SAFETY: the caller's to see to.
+        let (from, to) = unsafe { (bytes_of(from)?, bytes_of(to)?) };
+        let copied = VOLUMES.get(vol)?.copy_in(OsStr::from_bytes(from), to)?;
+        if !files.is_null() {
+            // SAFETY: the caller's to see to.
+            unsafe { Place::at(files) }?.set(copied.files);
+        }
+        Ok(())
+    })
+}
+
+/// Copies a file or a tree of a volume to the host, as `volary_copy_in` does.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn volary_copy_out(
+    vol: VolaryVol,
+    from: *const c_char,
+    to: *const c_char,
+    files: *mut u64,
+) -> c_int {
+    done(|| {
+        // SAFETY: the caller's to see to.
+        let (from, to) = unsafe { (bytes_of(from)?, bytes_of(to)?) };
+        let copied = VOLUMES.get(vol)?.copy_out(from, OsStr::from_bytes(to))?;
+        if !files.is_null() {
+            // SAFETY: the caller's to see to.
+            unsafe { Place::at(files) }?.set(copied.files);
+        }
+        Ok(())
+    })
+}

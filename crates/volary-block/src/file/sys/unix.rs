@@ -1,0 +1,65 @@
+//! Files as every UNIX has them.
+
+use super::FileType;
+use rustix::fs::{Mode, OFlags};
+use rustix::io::retry_on_intr;
+use std::fs::{File, Metadata};
+use std::io::{IoSlice, Result};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
+use std::path::Path;
+
+/// Most parts of one gathered write: the host's `IOV_MAX`.
+const PARTS_MAX: usize = 1024;
+
+/// Opens a file. One that waits for others, as a fifo does for a writer, is opened at once.
+pub(crate) fn open(path: &Path, read_only: bool) -> Result<File> {
+    let access = match read_only {
+        true => OFlags::RDONLY,
+        false => OFlags::RDWR,
+    };
+    let flags = access | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    Ok(File::from(rustix::fs::open(path, flags, Mode::empty())?))
+}
+
+/// Returns what a file is.
+pub(crate) fn kind_of(had: &Metadata) -> FileType {
+    match had.file_type() {
+        kind if kind.is_file() => FileType::Regular,
+        kind if kind.is_block_device() => FileType::BlockDevice,
+        kind if kind.is_dir() => FileType::Directory,
+        _ => FileType::Other,
+    }
+}
+
+/// Returns how many names a file has: none once it was removed.
+pub(crate) fn names(had: &Metadata) -> u64 {
+    had.nlink()
+}
+
+/// Reads all of `buf` at an offset.
+pub(crate) fn read_exact_at(file: &File, buf: &mut [u8], offset: u64) -> Result<()> {
+    file.read_exact_at(buf, offset)
+}
+
+/// Writes all of `data` at an offset.
+pub(crate) fn write_all_at(file: &File, data: &[u8], offset: u64) -> Result<()> {
+    file.write_all_at(data, offset)
+}
+
+/// Writes parts one after the other, all in one call of the host's where it takes them.
+pub(crate) fn write_parts(file: &File, parts: &[&[u8]], offset: u64) -> Result<()> {
+    let mut at = offset;
+    for some in parts.chunks(PARTS_MAX) {
+        let mut slices: Vec<IoSlice<'_>> = some.iter().map(|p| IoSlice::new(p)).collect();
+        let mut left = slices.as_mut_slice();
+        while left.iter().any(|s| !s.is_empty()) {
+            let n = retry_on_intr(|| rustix::io::pwritev(file, left, at))?;
+            if n == 0 {
+                return Err(std::io::ErrorKind::WriteZero.into());
+            }
+            at += n as u64;
+            IoSlice::advance_slices(&mut left, n);
+        }
+    }
+    Ok(())
+}

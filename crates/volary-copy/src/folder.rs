@@ -1,0 +1,398 @@
+//! A directory of the host, and its files and other nodes: made, written and finished.
+
+use super::how::CopyOptions;
+use super::losses::{Loss, Losses};
+use super::stream::Meta;
+use super::xattrs::{self, Xattr};
+use crate::failure::{And, Done, Failure};
+use rustix::fs::{
+    AtFlags, CWD, FileType, Gid, Mode, OFlags, Stat, Timespec, Timestamps, Uid, XattrFlags,
+};
+use rustix::io::Errno;
+use std::collections::HashSet;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use volary_core::{FileKind, Name, Time, escape};
+
+/// A directory, and what is to be known to write into it.
+pub(super) struct Folder {
+    pub(super) how: CopyOptions,
+    pub(super) fd: OwnedFd,
+    pub(super) is_new: bool,
+    /// Its path, for messages.
+    path: Vec<u8>,
+    /// Its path below the place that the user named.
+    pub(super) below: Arc<Vec<u8>>,
+    /// What was copied into it, by device and inode; kept where something was in it before.
+    made: Mutex<HashSet<(u64, u64)>>,
+    losses: Losses,
+    /// Device and inode of the images that are open.
+    images: Arc<Vec<(u64, u64)>>,
+}
+
+/// A file that is open to be written.
+pub(super) struct Opened {
+    pub(super) fd: OwnedFd,
+    is_new: bool,
+}
+
+impl Folder {
+    /// Opens the directory at a path that the user named.
+    ///
+    /// # Errors
+    /// In one line why it cannot be opened.
+    pub(super) fn at(
+        path: &Path,
+        how: &CopyOptions,
+        images: Vec<(u64, u64)>,
+        losses: Losses,
+    ) -> Done<Self> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let fd = rustix::fs::openat(CWD, path, flags, Mode::empty())
+            .map_err(|e| Failure::host(path.display().to_string(), e))?;
+        Ok(Self {
+            how: *how,
+            fd,
+            is_new: false,
+            path: path.as_os_str().as_encoded_bytes().to_vec(),
+            below: Arc::default(),
+            made: Mutex::default(),
+            losses,
+            images: Arc::new(images),
+        })
+    }
+
+    /// Opens a directory in it, which is made unless it is there.
+    pub(super) fn enter(&self, name: &[u8], meta: &Meta) -> Done<Self> {
+        self.check(name)?;
+        // What is copied into it must get in, whatever its mode will be.
+        let mode = Mode::from_raw_mode(meta.mode & 0o777 | 0o700);
+        let is_new = match rustix::fs::mkdirat(&self.fd, name, mode) {
+            Ok(()) => true,
+            Err(Errno::EXIST) if !self.is_new => false,
+            Err(e) => return Err(self.fail(name, e)),
+        };
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let fd = rustix::fs::openat(&self.fd, name, flags, Mode::empty())
+            .map_err(|e| self.fail(name, e))?;
+        let below = match self.below.as_slice() {
+            b"" => name.to_vec(),
+            dir => crate::place::join(dir, name),
+        };
+        Ok(Self {
+            how: self.how,
+            fd,
+            is_new,
+            path: crate::place::join(&self.path, name),
+            below: Arc::new(below),
+            made: Mutex::default(),
+            losses: self.losses.clone(),
+            images: Arc::clone(&self.images),
+        })
+    }
+
+    /// Makes the directory itself what it is to be like, once all is in it.
+    pub(super) fn leave(&self, meta: &Meta, xattrs: &[Xattr]) -> Done {
+        let reset = if self.is_new && meta.mode & 0o700 != 0o700 {
+            rustix::fs::fchmod(&self.fd, Mode::from_raw_mode(meta.mode & 0o777))
+        } else {
+            Ok(())
+        };
+        reset
+            .and_then(|()| self.finish(self.fd.as_fd(), b"", meta, xattrs))
+            .map_err(|e| Failure::host(escape(&self.path).to_string(), e))
+    }
+
+    pub(super) fn place(&self, name: &[u8]) -> String {
+        escape(&crate::place::join(&self.path, name)).to_string()
+    }
+
+    pub(super) fn fail(&self, name: &[u8], e: Errno) -> Failure {
+        let place = self.place(name);
+        let words = match e {
+            Errno::LOOP => "is a symlink; not followed",
+            MADE_BEFORE => "something of that name was copied there before; left out",
+            OWN_IMAGE => "is the volume that is copied from; left as it is",
+            Errno::NOSPC | Errno::DQUOT | Errno::ROFS => {
+                return Failure::host(place, e).stopping();
+            }
+            e => return Failure::host(place, e),
+        };
+        Failure::words(place, words)
+    }
+
+    /// Returns what was written goes, if it is new; else what is there is said to be no copy.
+    pub(super) fn not_whole(&self, name: &[u8], file: &Opened, e: Errno) -> Failure {
+        let failure = self.fail(name, e);
+        match self.take_away(name, file) {
+            true => failure,
+            false => failure.and(And::NotWhole),
+        }
+    }
+
+    /// Makes a file, or opens what is there. `None` if it is to be left.
+    pub(super) fn opened(&self, name: &[u8], meta: &Meta) -> Done<Option<Opened>> {
+        self.check(name)?;
+        self.open(name, meta).map_err(|e| self.fail(name, e))
+    }
+
+    /// Makes a file that holds `data`.
+    pub(super) fn make(&self, name: &[u8], meta: &Meta, data: &[u8]) -> Done {
+        match self.opened(name, meta)? {
+            Some(file) => self.write(&file, name, meta, data),
+            None => Ok(()),
+        }
+    }
+
+    /// One name, and nothing that leads elsewhere.
+    pub(super) fn check(&self, name: &[u8]) -> Done {
+        Name::new(name)
+            .map(drop)
+            .map_err(|_| self.fail(name, Errno::INVAL))
+    }
+
+    /// Makes a file, or opens it to be written. Errors are the host's.
+    fn open(&self, name: &[u8], meta: &Meta) -> Result<Option<Opened>, Errno> {
+        let (dir, dir_is_new) = (&self.fd, self.is_new);
+        let base = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NOCTTY;
+        // Extended attributes are set by who may write it.
+        let writable = if meta.has_xattrs { 0o200 } else { 0 };
+        let mode = Mode::from_raw_mode(meta.mode & 0o777 | writable);
+        let new = rustix::fs::openat(dir, name, base | OFlags::CREATE | OFlags::EXCL, mode);
+        match new {
+            Err(Errno::EXIST) if !dir_is_new => {}
+            made => {
+                let fd = made?;
+                self.remember(|| rustix::fs::fstat(&fd))?;
+                return Ok(Some(Opened { fd, is_new: true }));
+            }
+        }
+        if !self.gives_way(name, meta)? {
+            return Ok(None);
+        }
+        let there = rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)?;
+        // Opening a device or a fifo does something of itself.
+        let kind = FileType::from_raw_mode(there.st_mode);
+        if !matches!(
+            kind,
+            FileType::RegularFile | FileType::Symlink | FileType::Directory
+        ) {
+            return Err(Errno::EXIST);
+        }
+        let fd = rustix::fs::openat(dir, name, base | OFlags::NONBLOCK, mode)?;
+        let stat = rustix::fs::fstat(&fd)?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+            return Err(Errno::EXIST);
+        }
+        if self.images.contains(&id(&stat)) {
+            return Err(OWN_IMAGE);
+        }
+        rustix::fs::ftruncate(&fd, 0)?;
+        self.remember(|| Ok(stat))?;
+        Ok(Some(Opened { fd, is_new: false }))
+    }
+
+    /// Returns whether what is there is to be replaced.
+    ///
+    /// # Errors
+    /// [`MADE_BEFORE`], [`OWN_IMAGE`].
+    fn gives_way(&self, name: &[u8], meta: &Meta) -> Result<bool, Errno> {
+        let there = rustix::fs::statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW)?;
+        let mtime = Time::new(
+            there.st_mtime,
+            u32::try_from(there.st_mtime_nsec).unwrap_or(0),
+        );
+        if self.how.keeps(mtime, meta.mtime) {
+            return Ok(false);
+        }
+        if self.images.contains(&id(&there)) {
+            return Err(OWN_IMAGE);
+        }
+        let made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        if made.contains(&id(&there)) {
+            return Err(MADE_BEFORE);
+        }
+        Ok(true)
+    }
+
+    /// Remembers what was made in a directory that had entries before.
+    pub(super) fn remember(&self, stat: impl FnOnce() -> Result<Stat, Errno>) -> Result<(), Errno> {
+        if !self.is_new {
+            let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+            made.insert(id(&stat()?));
+        }
+        Ok(())
+    }
+
+    /// Writes a whole file; takes it away if that fails.
+    pub(super) fn write(&self, file: &Opened, name: &[u8], meta: &Meta, data: &[u8]) -> Done {
+        let fd = file.fd.as_fd();
+        write_all(fd, data)
+            .and_then(|()| self.finish(fd, name, meta, &[]))
+            .map_err(|e| self.not_whole(name, file, e))
+    }
+
+    /// Extended attributes and times, and with -p the owner and the exact mode.
+    pub(super) fn finish(
+        &self,
+        fd: BorrowedFd<'_>,
+        name: &[u8],
+        meta: &Meta,
+        xattrs: &[Xattr],
+    ) -> Result<(), Errno> {
+        let preserve = self.how.preserve && meta.keeps_modes;
+        let mut mode = meta.mode;
+        if preserve {
+            mode = given(meta, |uid, gid| rustix::fs::fchown(fd, uid, gid))?;
+        }
+        for (xattr, value) in xattrs {
+            self.set_xattr(fd, name, (xattr, value))?;
+        }
+        let hiding = meta.dos.unwrap_or(0) & xattrs::DOS_HIDING;
+        if hiding != 0 && self.losses.tells(Loss::Dos) {
+            let value = xattrs::dos_value(meta.dos.unwrap_or(0));
+            self.set_xattr(fd, name, (xattrs::DOS, &value))?;
+        }
+        if preserve {
+            rustix::fs::fchmod(fd, Mode::from_raw_mode(mode))?;
+        }
+        rustix::fs::futimens(fd, &times(meta))
+    }
+
+    /// Sets an extended attribute, or notes that it cannot be kept.
+    ///
+    /// # Errors
+    /// What would keep others from being set as well.
+    fn set_xattr(
+        &self,
+        fd: BorrowedFd<'_>,
+        at: &[u8],
+        (name, value): (&[u8], &[u8]),
+    ) -> Result<(), Errno> {
+        match rustix::fs::fsetxattr(fd, name, value, XattrFlags::empty()) {
+            Err(e @ (Errno::DQUOT | Errno::IO | Errno::ROFS)) => return Err(e),
+            Err(_) if !xattrs::is_label(name) => {
+                self.losses.note(Loss::Xattrs, || self.place(at));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Takes away what was made just now; false if it cannot be, or was there before.
+    pub(super) fn take_away(&self, name: &[u8], file: &Opened) -> bool {
+        file.is_new && rustix::fs::unlinkat(&self.fd, name, AtFlags::empty()).is_ok()
+    }
+
+    /// Makes something, in place of what is there unless that is to be left: then false.
+    pub(super) fn replace(
+        &self,
+        name: &[u8],
+        meta: &Meta,
+        make: &dyn Fn(BorrowedFd<'_>) -> Result<(), Errno>,
+    ) -> Result<bool, Errno> {
+        let dir = self.fd.as_fd();
+        match make(dir) {
+            Err(Errno::EXIST) if !self.is_new => {}
+            made => return made.map(|()| true),
+        }
+        if !self.gives_way(name, meta)? {
+            return Ok(false);
+        }
+        rustix::fs::unlinkat(dir, name, AtFlags::empty())?;
+        make(dir).map(|()| true)
+    }
+}
+
+/// Something that this copy made has that name, as another source's, or in another case.
+const MADE_BEFORE: Errno = Errno::ALREADY;
+
+/// It is an image that is open.
+const OWN_IMAGE: Errno = Errno::TXTBSY;
+
+/// Gives a node to its owner and group, as far as we may; what mode it is to have. As cp has
+/// it, who may not give files away keeps them, but not as set-uid files of their own.
+fn given(
+    meta: &Meta,
+    chown: impl Fn(Option<Uid>, Option<Gid>) -> Result<(), Errno>,
+) -> Result<u32, Errno> {
+    let (uid, gid) = (Uid::from_raw(meta.uid), Gid::from_raw(meta.gid));
+    match chown(Some(uid), Some(gid)) {
+        Ok(()) => return Ok(meta.mode),
+        Err(Errno::PERM | Errno::INVAL) => {}
+        Err(e) => return Err(e),
+    }
+    match chown(None, Some(gid)) {
+        Ok(()) => Ok(meta.mode & !0o4000),
+        Err(Errno::PERM | Errno::INVAL) => Ok(meta.mode & !0o6000),
+        Err(e) => Err(e),
+    }
+}
+
+/// Returns the device and the inode.
+pub(super) const fn id(stat: &Stat) -> (u64, u64) {
+    (stat.st_dev, stat.st_ino)
+}
+
+pub(super) fn write_all(fd: BorrowedFd<'_>, mut data: &[u8]) -> Result<(), Errno> {
+    while !data.is_empty() {
+        match rustix::io::write(fd, data) {
+            Ok(n) => data = data.get(n..).unwrap_or_default(),
+            Err(Errno::INTR) => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(())
+}
+
+fn times(meta: &Meta) -> Timestamps {
+    let spec = |t: Time| Timespec {
+        tv_sec: t.secs,
+        tv_nsec: t.nanos.into(),
+    };
+    Timestamps {
+        last_access: spec(meta.atime),
+        last_modification: spec(meta.mtime),
+    }
+}
+
+impl Folder {
+    /// Sets owner, mode and times as [`finish`](Self::finish) does, for nodes that must not be
+    /// opened.
+    pub(super) fn finish_unopened(
+        &self,
+        name: &[u8],
+        meta: &Meta,
+        xattrs: &[Xattr],
+    ) -> Result<(), Errno> {
+        let (dir, nofollow) = (&self.fd, AtFlags::SYMLINK_NOFOLLOW);
+        let preserve = self.how.preserve && meta.keeps_modes;
+        let mut mode = meta.mode;
+        if preserve {
+            mode = given(meta, |uid, gid| {
+                rustix::fs::chownat(dir, name, uid, gid, nofollow)
+            })?;
+        }
+        let path = [
+            format!("/proc/self/fd/{}/", dir.as_raw_fd()).as_bytes(),
+            name,
+        ]
+        .concat();
+        for (xattr, value) in xattrs {
+            let flags = XattrFlags::empty();
+            let set = rustix::fs::lsetxattr(path.as_slice(), xattr.as_slice(), value, flags);
+            if set.is_err() && !xattrs::is_label(xattr) {
+                self.losses.note(Loss::Xattrs, || self.place(name));
+            }
+        }
+        if preserve && meta.kind != FileKind::Symlink {
+            let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let node = rustix::fs::openat(dir, name, flags, Mode::empty())?;
+            // Of the node itself, whatever has its name by now.
+            let path = format!("/proc/self/fd/{}", node.as_raw_fd());
+            rustix::fs::chmod(path, Mode::from_raw_mode(mode))?;
+        }
+        rustix::fs::utimensat(dir, name, &times(meta), nofollow)
+    }
+}

@@ -1,0 +1,432 @@
+//! Reads trees of the host, by descriptors of directories and one name at a
+//! time: no path is walked twice, and each file costs an open, a stat, a read
+//! and a close.
+
+use super::content::{Bytes, Content, Unread};
+use super::links::{Id, Links};
+use super::losses::{Loss, Losses};
+use super::stream::{Meta, Outlet, Piece, Pieces};
+use super::xattrs::{self, ROOM, is_virtual};
+use crate::failure::{Done, Failure, Why, words};
+use crate::observer::{Observer, Report};
+use rustix::fs::{CWD, FileType, Mode, OFlags, RawDir, SeekFrom, Stat};
+use rustix::io::Errno;
+use std::ffi::{CStr, CString};
+use std::io::{self, Read};
+use std::mem::MaybeUninit;
+use std::ops::Range;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use volary_core::{FileKind, Time, escape};
+
+/// Reads trees of the host into an [`Outlet`].
+pub(crate) struct HostSource<'a, 'scope, 'env> {
+    to: &'a mut Outlet<'scope, 'env>,
+    /// Go into directories.
+    recursive: bool,
+    /// Follow symlinks.
+    follow: bool,
+    shared: &'a Shared<'a>,
+    links: &'a mut Links,
+    /// The path so far, for messages.
+    path: Vec<u8>,
+    /// Device and inode of the directories that are open, to know one that is
+    /// in itself by way of symlinks.
+    above: Vec<(u64, u64)>,
+}
+
+/// What sources share.
+#[derive(Debug)]
+pub(crate) struct Shared<'a> {
+    /// Everything is to be kept: hard links and extended attributes too.
+    pub(crate) all: bool,
+    /// Modes of volumes without modes are to be taken as they are shown.
+    pub(crate) shown_modes: bool,
+    pub(crate) report: Report<'a>,
+    pub(crate) losses: Losses,
+    /// Device and inode of the images that are open.
+    pub(crate) images: Vec<(u64, u64)>,
+}
+
+/// Bytes that come from somewhere until they end.
+pub(crate) struct Input<'a> {
+    pub(crate) from: &'a mut dyn Read,
+    /// What it is, for messages.
+    pub(crate) place: &'a str,
+}
+
+struct InputPieces<'i, 'o> {
+    input: Input<'i>,
+    observer: &'o dyn Observer,
+}
+
+impl Pieces for InputPieces<'_, '_> {
+    fn next(&mut self, _: u64, room: &mut [u8]) -> Done<Piece> {
+        loop {
+            match self.input.from.read(room) {
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => self.observer.check()?,
+                Err(e) => return Err(Failure::host(self.place(), e)),
+                Ok(0) => return Ok(Piece::End),
+                Ok(n) => return Ok(Piece::Data(n)),
+            }
+        }
+    }
+
+    fn place(&self) -> String {
+        self.input.place.to_owned()
+    }
+}
+
+/// What a directory holds: names with their zero bytes, and where each begins.
+struct Listing {
+    names: Vec<u8>,
+    entries: Vec<(usize, usize, FileType)>,
+}
+
+impl<'a, 'scope, 'env> HostSource<'a, 'scope, 'env> {
+    /// Returns a source that reads into `to`.
+    pub(crate) fn new(
+        to: &'a mut Outlet<'scope, 'env>,
+        (recursive, follow): (bool, bool),
+        shared: &'a Shared<'a>,
+        links: &'a mut Links,
+    ) -> Self {
+        Self {
+            to,
+            recursive,
+            follow,
+            shared,
+            links,
+            path: Vec::new(),
+            above: Vec::new(),
+        }
+    }
+
+    /// Reads what is at `path`, as `name`; with no name, what is in the
+    /// directory that is there.
+    ///
+    /// # Errors
+    /// What stops the copy; what is left out has its line and sets `failed`.
+    pub(crate) fn tree(&mut self, path: &Path, name: Option<&[u8]>) -> Done {
+        self.path = path.as_os_str().as_bytes().to_vec();
+        let Ok(at) = CString::new(self.path.clone()) else {
+            return self.failed(Errno::INVAL);
+        };
+        // As cp has it: without -r a symlink that the user names is followed.
+        let follow = self.follow || !self.recursive;
+        match name {
+            Some(name) => self.node(CWD, &at, FileType::Unknown, name, follow),
+            None => {
+                let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+                match rustix::fs::openat(CWD, &at, flags, Mode::empty()) {
+                    Ok(dir) => self.below(&dir),
+                    Err(e) => self.failed(e),
+                }
+            }
+        }
+    }
+
+    /// Reads what `input` gives, called `place` in messages, as a file called `name`.
+    ///
+    /// # Errors
+    /// As [`tree`](Self::tree).
+    pub(crate) fn input(&mut self, input: Input<'_>, name: &[u8], now: Time) -> Done {
+        let meta = Meta {
+            kind: FileKind::File,
+            mode: 0o644,
+            uid: rustix::process::geteuid().as_raw(),
+            gid: rustix::process::getegid().as_raw(),
+            len: None,
+            rdev: 0,
+            atime: now,
+            mtime: now,
+            dos: None,
+            node: None,
+            keeps_modes: true,
+            link: None,
+            has_xattrs: false,
+        };
+        let mut pieces = InputPieces {
+            input,
+            observer: self.shared.report.observer,
+        };
+        self.to.file(name, meta, &mut pieces)
+    }
+
+    /// One entry of a directory.
+    fn node(
+        &mut self,
+        dir: BorrowedFd<'_>,
+        at: &CStr,
+        kind: FileType,
+        name: &[u8],
+        follow: bool,
+    ) -> Done {
+        if matches!(
+            kind,
+            FileType::RegularFile | FileType::Directory | FileType::Unknown
+        ) || follow && kind == FileType::Symlink
+        {
+            return self.opened(dir, at, name, follow);
+        }
+        self.unopened(dir, at, name)
+    }
+
+    /// What must not be opened: symlinks, fifos, devices.
+    fn unopened(&mut self, dir: BorrowedFd<'_>, at: &CStr, name: &[u8]) -> Done {
+        let stat = match rustix::fs::statat(dir, at, rustix::fs::AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => stat,
+            Err(e) => return self.failed(e),
+        };
+        let meta = self.meta(&stat);
+        if self.links.is_made(meta.link) {
+            return self.to.link(name, meta);
+        }
+        if meta.kind != FileKind::Symlink {
+            return self.to.special(name, meta);
+        }
+        match rustix::fs::readlinkat(dir, at, Vec::new()) {
+            Ok(target) => self.to.symlink(name, meta, target.as_bytes()),
+            Err(e) => self.failed(e),
+        }
+    }
+
+    fn opened(&mut self, dir: BorrowedFd<'_>, at: &CStr, name: &[u8], follow: bool) -> Done {
+        // Not to wait for a fifo that took a file's place.
+        let mut flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+        if !follow {
+            flags |= OFlags::NOFOLLOW;
+        }
+        let file = match rustix::fs::openat(dir, at, flags, Mode::empty()) {
+            Ok(file) => file,
+            // A symlink, or a socket.
+            Err(Errno::LOOP | Errno::NXIO) if !follow => return self.unopened(dir, at, name),
+            Err(e) => return self.failed(e),
+        };
+        let stat = match rustix::fs::fstat(&file) {
+            Ok(stat) => stat,
+            Err(e) => return self.failed(e),
+        };
+        let kind = FileKind::from_mode(stat.st_mode);
+        match kind.unwrap_or(FileKind::File) {
+            FileKind::File => self.file(&file, &stat, name),
+            FileKind::Dir => self.dir(&file, &stat, name),
+            _ => {
+                drop(file);
+                self.unopened(dir, at, name)
+            }
+        }
+    }
+
+    fn file(&mut self, file: &OwnedFd, stat: &Stat, name: &[u8]) -> Done {
+        if self.shared.images.contains(&(stat.st_dev, stat.st_ino)) {
+            return self.left_out(Why::Words("is the volume that is copied to".into()));
+        }
+        let mut meta = self.meta(stat);
+        if self.links.is_made(meta.link) {
+            return self.to.link(name, meta);
+        }
+        meta.has_xattrs = self.xattrs(file.as_fd())?;
+        let len = meta.len.unwrap_or(0);
+        let room = u64::try_from(stat.st_blocks)
+            .unwrap_or(0)
+            .saturating_mul(512);
+        let path = &self.path;
+        let bytes = HostBytes {
+            file,
+            path,
+            observer: self.shared.report.observer,
+        };
+        let mut content = Content::new(bytes, len, room, &self.shared.report);
+        match self.to.file(name, meta, &mut content) {
+            Err(failure) if !failure.stops() => {
+                self.shared.report.failed(&failure);
+                Ok(())
+            }
+            done => done,
+        }
+    }
+
+    fn meta(&mut self, stat: &Stat) -> Meta {
+        let mut meta = meta(stat);
+        if self.shared.all && meta.kind != FileKind::Dir {
+            let names = u32::try_from(stat.st_nlink).unwrap_or(u32::MAX);
+            meta.link = self.links.meet(Id::Host(stat.st_dev, stat.st_ino), names);
+        }
+        meta
+    }
+
+    /// Sends the extended attributes of a file or directory; true if there are any.
+    fn xattrs(&mut self, file: BorrowedFd<'_>) -> Done<bool> {
+        if !self.shared.all {
+            return Ok(false);
+        }
+        let list = xattrs::with_room(|room| rustix::fs::flistxattr(file, room));
+        let names = match list {
+            Ok(names) => names,
+            Err(Errno::NOTSUP) => return Ok(false),
+            Err(e) => return self.failed(e).map(|()| false),
+        };
+        let (mut sent, mut room) = (false, ROOM);
+        for name in names.split(|&b| b == 0) {
+            if name.is_empty() || is_virtual(name) {
+                continue;
+            }
+            let value = xattrs::with_room(|room| rustix::fs::fgetxattr(file, name, room));
+            match value {
+                Ok(value) if value.len() <= room => {
+                    room -= value.len();
+                    self.to.xattr(name, &value)?;
+                    sent = true;
+                }
+                // It went meanwhile.
+                Err(Errno::NODATA) => {}
+                _ => self
+                    .shared
+                    .losses
+                    .note(Loss::Xattrs, || escape(&self.path).to_string()),
+            }
+        }
+        Ok(sent)
+    }
+
+    fn dir(&mut self, dir: &OwnedFd, stat: &Stat, name: &[u8]) -> Done {
+        if !self.recursive {
+            return self.left_out(Why::Directory);
+        }
+        let id = (stat.st_dev, stat.st_ino);
+        if self.above.contains(&id) {
+            return self.left_out(Why::Words("a directory that leads into itself".into()));
+        }
+        self.above.push(id);
+        let mut meta = meta(stat);
+        meta.has_xattrs = self.xattrs(dir.as_fd())?;
+        self.to.enter(name, meta)?;
+        let done = self.below(dir);
+        self.above.pop();
+        done?;
+        self.to.leave()
+    }
+
+    /// All that is in a directory, sorted, so that the same tree gives the
+    /// same volume.
+    fn below(&mut self, dir: &OwnedFd) -> Done {
+        let mut listing = match list(dir) {
+            Ok(listing) => listing,
+            Err(e) => return self.failed(e),
+        };
+        let Listing { names, entries } = &mut listing;
+        entries.sort_unstable_by(|a, b| names.get(a.0..a.1).cmp(&names.get(b.0..b.1)));
+        for (start, end, kind) in entries {
+            let Some(Ok(at)) = names.get(*start..*end).map(CStr::from_bytes_with_nul) else {
+                continue;
+            };
+            let len = self.path.len();
+            if self.path.last() != Some(&b'/') {
+                self.path.push(b'/');
+            }
+            self.path.extend_from_slice(at.to_bytes());
+            self.node(dir.as_fd(), at, *kind, at.to_bytes(), self.follow)?;
+            self.path.truncate(len);
+        }
+        Ok(())
+    }
+
+    fn failed(&self, e: Errno) -> Done {
+        self.left_out(Why::Host(e.into()))
+    }
+
+    fn left_out(&self, why: Why) -> Done {
+        let place = escape(&self.path).to_string();
+        self.shared.report.failed(&Failure::new(place, why));
+        Ok(())
+    }
+}
+
+fn list(dir: &OwnedFd) -> Result<Listing, Errno> {
+    let mut buffer = [MaybeUninit::uninit(); 32 << 10];
+    let mut entries = RawDir::new(dir, &mut buffer);
+    let mut listing = Listing {
+        names: Vec::new(),
+        entries: Vec::new(),
+    };
+    while let Some(entry) = entries.next() {
+        let entry = entry?;
+        let name = entry.file_name();
+        if matches!(name.to_bytes(), b"." | b"..") {
+            continue;
+        }
+        let start = listing.names.len();
+        listing.names.extend_from_slice(name.to_bytes_with_nul());
+        listing
+            .entries
+            .push((start, listing.names.len(), entry.file_type()));
+    }
+    Ok(listing)
+}
+
+fn meta(stat: &Stat) -> Meta {
+    let kind = FileKind::from_mode(stat.st_mode).unwrap_or(FileKind::File);
+    let (major, minor) = (
+        rustix::fs::major(stat.st_rdev),
+        rustix::fs::minor(stat.st_rdev),
+    );
+    Meta {
+        kind,
+        mode: stat.st_mode & 0o7777,
+        uid: stat.st_uid,
+        gid: stat.st_gid,
+        len: u64::try_from(stat.st_size).ok(),
+        rdev: u64::from(major) << 32 | u64::from(minor),
+        atime: time(stat.st_atime, stat.st_atime_nsec.into()),
+        mtime: time(stat.st_mtime, stat.st_mtime_nsec.into()),
+        dos: None,
+        node: None,
+        keeps_modes: true,
+        link: None,
+        has_xattrs: false,
+    }
+}
+
+fn time(secs: i64, nanos: i128) -> Time {
+    Time::new(secs, u32::try_from(nanos).unwrap_or(0))
+}
+
+/// An open file.
+struct HostBytes<'a> {
+    file: &'a OwnedFd,
+    path: &'a [u8],
+    observer: &'a dyn Observer,
+}
+
+impl Bytes for HostBytes<'_> {
+    fn read(&mut self, offset: u64, room: &mut [u8]) -> Result<usize, Unread> {
+        loop {
+            match rustix::io::pread(self.file, &mut *room, offset) {
+                Err(Errno::INTR) => self.observer.check().map_err(Unread::Fail)?,
+                Err(e @ Errno::IO) => return Err(Unread::Damage(words(&e.into()))),
+                Err(e) => return Err(Unread::Fail(Failure::host(self.place(), e))),
+                Ok(n) => return Ok(n),
+            }
+        }
+    }
+
+    fn holes(&mut self, range: Range<u64>) -> Option<Vec<(Range<u64>, bool)>> {
+        let seek = |to| match rustix::fs::seek(self.file, to) {
+            Ok(at) => Some(at.min(range.end)),
+            Err(Errno::NXIO) => Some(range.end),
+            Err(_) => None,
+        };
+        let data = seek(SeekFrom::Data(range.start))?;
+        if data > range.start {
+            return Some(vec![(range.start..data, true)]);
+        }
+        let hole = seek(SeekFrom::Hole(data))?.max(data);
+        Some(vec![(data..hole, false)])
+    }
+
+    fn place(&self) -> String {
+        escape(self.path).to_string()
+    }
+}

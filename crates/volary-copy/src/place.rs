@@ -1,0 +1,104 @@
+//! Places in volumes: [`VolumePlace`] of who copies; [`At`] for messages and for walking.
+
+use std::fmt;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::Arc;
+use volary_core::{BlockDevice, escape};
+use volary_session::Session;
+
+/// A path in a volume, and how people name that.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct At {
+    pub(crate) volume: Arc<str>,
+    /// From the root: begins with `/`.
+    pub(crate) path: Vec<u8>,
+}
+
+impl At {
+    /// Returns another path on the volume.
+    pub(crate) fn with_path(&self, path: Vec<u8>) -> Self {
+        Self {
+            volume: Arc::clone(&self.volume),
+            path,
+        }
+    }
+
+    /// Returns the place named `name` in this one.
+    pub(crate) fn join(&self, name: &[u8]) -> Self {
+        self.with_path(join(&self.path, name))
+    }
+
+    /// Goes to the place named `name` in this one. Gives the length of the path before: cut to that, it is the
+    /// same place again.
+    pub(crate) fn enter(&mut self, name: &[u8]) -> usize {
+        let before = self.path.len();
+        if self.path.last() != Some(&b'/') {
+            self.path.push(b'/');
+        }
+        self.path.extend_from_slice(name);
+        before
+    }
+
+    /// Returns the last part of the path; empty for the root.
+    pub(crate) fn name(&self) -> &[u8] {
+        let mut parts = self.path.split(|&b| b == b'/');
+        parts.rfind(|p| !p.is_empty()).unwrap_or_default()
+    }
+}
+
+impl fmt::Display for At {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.volume, escape(&self.path))
+    }
+}
+
+/// `dir/name`.
+pub(crate) fn join(dir: &[u8], name: &[u8]) -> Vec<u8> {
+    let mut path = dir.to_vec();
+    if path.last() != Some(&b'/') {
+        path.push(b'/');
+    }
+    path.extend_from_slice(name);
+    path
+}
+
+/// A place in a volume.
+#[derive(Clone)]
+pub struct VolumePlace {
+    /// Who copies.
+    pub session: Session,
+    /// The path, from the root.
+    pub path: Vec<u8>,
+    /// The device that the volume is on, if the host may copy long stretches of files from there; for reading.
+    pub device: Option<Arc<dyn BlockDevice>>,
+    /// The image that the volume is on, if there is one: it is not copied itself, nor written over.
+    pub image: Option<(u64, u64)>,
+}
+
+/// Returns a file's device and inode.
+pub fn image_id(path: &Path) -> Option<(u64, u64)> {
+    let meta = path.metadata().ok()?;
+    Some((meta.dev(), meta.ino()))
+}
+
+impl VolumePlace {
+    pub(crate) fn at(&self) -> At {
+        At {
+            volume: self.session.volume().name().into(),
+            path: self.path.clone(),
+        }
+    }
+
+    pub(crate) fn is_on(&self, session: &Session) -> bool {
+        Arc::ptr_eq(self.session.volume(), session.volume())
+    }
+}
+
+impl fmt::Debug for VolumePlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("VolumePlace")
+            .field(&self.at().to_string())
+            .finish()
+    }
+}

@@ -1,0 +1,97 @@
+//! What a format does beside attaching volumes, and how it refuses the rest.
+
+use crate::{Error, Kind};
+
+/// What a [`Format`](crate::Format) does beside recognising and attaching its volumes, as bits. Who uses it asks here, and
+/// need not try. [`Format::info`](crate::Format::info) works for every format; [`Format::dump`](crate::Format::dump) for those that list topics.
+///
+/// A bit and the method that it stands for go together: the method's default body refuses, so a bit alone
+/// promises nothing, and without the bit nobody calls the method. [`unkept`](crate::unkept) finds either mistake in a test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Abilities(u32);
+
+impl Abilities {
+    /// Nothing: its volumes are read, or written, and that is all.
+    pub const NONE: Self = Self(0);
+    /// Makes volumes: [`Format::make`](crate::Format::make).
+    pub const MAKE: Self = Self(1 << 0);
+    /// Checks them: [`Format::check`](crate::Format::check).
+    pub const CHECK: Self = Self(1 << 1);
+    /// Mends what a check finds; means nothing without [`CHECK`](Self::CHECK).
+    pub const MEND: Self = Self(1 << 2);
+    /// Shows what lies where: [`Format::map`](crate::Format::map).
+    pub const MAP: Self = Self(1 << 3);
+    /// Changes them in place: [`Format::tune`](crate::Format::tune).
+    pub const TUNE: Self = Self(1 << 4);
+    /// Keeps sectors out of use: [`Format::mark_bad`](crate::Format::mark_bad).
+    pub const MARK_BAD: Self = Self(1 << 5);
+    /// All of these.
+    pub const ALL: Self = Self((1 << 6) - 1);
+
+    /// Each with its word, in the order in which people meet them.
+    pub const WORDS: [(Self, &'static str); 6] = [
+        (Self::MAKE, "make"),
+        (Self::CHECK, "check"),
+        (Self::MEND, "mend"),
+        (Self::MAP, "map"),
+        (Self::TUNE, "tune"),
+        (Self::MARK_BAD, "mark bad sectors"),
+    ];
+
+    /// Adds `more`.
+    #[must_use]
+    pub const fn and(self, more: Self) -> Self {
+        Self(self.0 | more.0)
+    }
+
+    /// Returns whether all of `these` are in it.
+    pub const fn has(self, these: Self) -> bool {
+        self.0 & these.0 == these.0
+    }
+}
+
+/// Programs of others that do what a format does not: for the line in which it refuses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Others {
+    /// They make volumes: `xorriso or genisoimage`.
+    pub make: Option<&'static str>,
+    /// They change, check and mend them: `tune2fs and e2fsck`.
+    pub change: Option<&'static str>,
+}
+
+/// Returns the refusal of an operation that a format has not: what the default bodies of [`Format`](crate::Format) answer.
+pub(crate) fn refusal(name: &str, others: Others, what: Abilities) -> Error {
+    let by = |who: Option<&str>, does: &str| match who {
+        Some(who) => format!("; {who} {does}"),
+        None => String::new(),
+    };
+    let words = match what {
+        Abilities::MAKE => {
+            let makers = others.make.map(|who| format!("; make one with {who}"));
+            format!(
+                "{name} volumes are not made here{}",
+                makers.unwrap_or_default()
+            )
+        }
+        Abilities::CHECK => {
+            format!(
+                "{name} volumes are not checked here{}",
+                by(others.change, "do it")
+            )
+        }
+        Abilities::MAP => {
+            format!("{name} volumes are not mapped here: this format does not tell what lies where")
+        }
+        Abilities::TUNE => {
+            format!(
+                "{name} volumes are not changed in place here{}",
+                by(others.change, "do it")
+            )
+        }
+        _ => format!(
+            "sectors of {name} volumes are not marked bad here{}",
+            by(others.change, "do it")
+        ),
+    };
+    Error::note(Kind::Unsupported, words)
+}

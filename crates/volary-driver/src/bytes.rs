@@ -1,0 +1,258 @@
+//! Bytes of a device, within bounds.
+
+use std::io;
+use std::sync::Arc;
+use volary_core::{BlockDevice, Error, Result};
+
+/// A stretch of a device. What lies past its end is answered with `Corrupt`, which names the structure that was
+/// to be read and its offset on the device: lengths and offsets come from the volume, and may be wrong.
+#[derive(Clone)]
+pub struct Bytes {
+    dev: Arc<dyn BlockDevice>,
+    start: u64,
+    len: u64,
+}
+
+impl Bytes {
+    /// Returns all of a device.
+    pub fn whole(dev: Arc<dyn BlockDevice>) -> Self {
+        let len = dev.geometry().size;
+        Self { dev, start: 0, len }
+    }
+
+    /// Returns whether a device has these bytes there: for [`probe`](volary_core::Format::probe).
+    ///
+    /// # Errors
+    /// `Io`.
+    pub fn begins_with(dev: &dyn BlockDevice, offset: u64, magic: &[u8]) -> Result<bool> {
+        let end = offset.checked_add(magic.len() as u64);
+        if end.is_none_or(|end| end > dev.geometry().size) {
+            return Ok(false);
+        }
+        let mut found = vec![0; magic.len()];
+        dev.read_at(offset, &mut found)?;
+        Ok(found == magic)
+    }
+
+    /// Returns how many there are.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Returns whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Returns where they begin on the device.
+    pub fn start(&self) -> u64 {
+        self.start
+    }
+
+    /// Returns the device.
+    pub fn device(&self) -> &Arc<dyn BlockDevice> {
+        &self.dev
+    }
+
+    /// Returns `len` of them from `offset` on.
+    ///
+    /// # Errors
+    /// `Corrupt` if they end before.
+    pub fn part(&self, what: &'static str, offset: u64, len: u64) -> Result<Self> {
+        Ok(Self {
+            dev: self.dev.clone(),
+            start: self.place(what, offset, len)?,
+            len,
+        })
+    }
+
+    /// Fills `buf` from `offset` on.
+    ///
+    /// # Errors
+    /// `Corrupt` if they end before; `Io`.
+    pub fn read(&self, what: &'static str, offset: u64, buf: &mut [u8]) -> Result<()> {
+        let at = self.place(what, offset, buf.len() as u64)?;
+        self.dev.read_at(at, buf)
+    }
+
+    /// Returns `N` bytes from `offset` on: `u32::from_le_bytes(bytes.array("the length", 8)?)`.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn array<const N: usize>(&self, what: &'static str, offset: u64) -> Result<[u8; N]> {
+        let mut array = [0; N];
+        self.read(what, offset, &mut array)?;
+        Ok(array)
+    }
+
+    /// Returns `len` bytes from `offset` on, at most `most`: memory for a length that a volume names is not
+    /// taken before it is known to be sensible.
+    ///
+    /// # Errors
+    /// `Corrupt` for more than `most`; as [`read`](Self::read).
+    pub fn vec(&self, what: &'static str, offset: u64, len: u64, most: usize) -> Result<Vec<u8>> {
+        let fits = usize::try_from(len).ok().filter(|len| *len <= most);
+        let Some(len) = fits else {
+            return Err(self.corrupt(
+                what,
+                offset,
+                format!("{len} bytes long"),
+                format!("at most {most} bytes"),
+            ));
+        };
+        self.place(what, offset, len as u64)?;
+        let mut bytes = vec![0; len];
+        self.read(what, offset, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// Returns them as a stream, for libraries that parse one.
+    pub fn cursor(&self) -> Cursor {
+        Cursor {
+            bytes: self.clone(),
+            at: 0,
+        }
+    }
+
+    /// Returns the error for a structure that makes no sense, at `offset` of these bytes.
+    pub fn corrupt(
+        &self,
+        what: &'static str,
+        offset: u64,
+        found: impl Into<String>,
+        expected: impl Into<String>,
+    ) -> Error {
+        Error::corrupt(what, self.start.saturating_add(offset), found, expected)
+    }
+
+    /// Returns what a library that read a [`Cursor`] says: the device's own error, or damage of `what`.
+    pub fn failed(&self, what: &'static str, offset: u64, e: io::Error) -> Error {
+        let words = e.to_string();
+        let inner = e.into_inner().and_then(|e| e.downcast::<Error>().ok());
+        match inner {
+            Some(e) => *e,
+            None => self.corrupt(
+                what,
+                offset,
+                format!("unreadable ({words})"),
+                "one that makes sense",
+            ),
+        }
+    }
+
+    /// Returns the place on the device of `len` bytes at `offset`.
+    fn place(&self, what: &'static str, offset: u64, len: u64) -> Result<u64> {
+        match offset.checked_add(len) {
+            Some(end) if end <= self.len => Ok(self.start + offset),
+            _ => {
+                let found = format!("{len} bytes long");
+                Err(self.corrupt(
+                    what,
+                    offset,
+                    found,
+                    format!("an end before byte {}", self.start + self.len),
+                ))
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for Bytes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Bytes({} from {})", self.len, self.start)
+    }
+}
+
+/// [`Bytes`] as a stream. A failure of the device keeps its [`Error`] within the [`io::Error`]: see [`Bytes::failed`].
+#[derive(Clone, Debug)]
+pub struct Cursor {
+    bytes: Bytes,
+    at: u64,
+}
+
+impl io::Read for Cursor {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let left = self.bytes.len.saturating_sub(self.at);
+        let len = usize::try_from(left).unwrap_or(usize::MAX).min(buf.len());
+        let Some(buf) = buf.get_mut(..len).filter(|buf| !buf.is_empty()) else {
+            return Ok(0);
+        };
+        self.bytes
+            .read("a stream", self.at, buf)
+            .map_err(io::Error::other)?;
+        self.at += len as u64;
+        Ok(len)
+    }
+}
+
+impl io::Seek for Cursor {
+    fn seek(&mut self, to: io::SeekFrom) -> io::Result<u64> {
+        let at = match to {
+            io::SeekFrom::Start(at) => Some(at),
+            io::SeekFrom::End(by) => self.bytes.len.checked_add_signed(by),
+            io::SeekFrom::Current(by) => self.at.checked_add_signed(by),
+        };
+        self.at = at.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
+        Ok(self.at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Seek, SeekFrom};
+    use volary_block::MemDevice;
+    use volary_core::Kind;
+
+    fn bytes() -> Bytes {
+        let all: Vec<u8> = (0..=255).cycle().take(1024).collect();
+        Bytes::whole(Arc::new(MemDevice::from_vec(all)))
+    }
+
+    #[test]
+    fn what_lies_past_the_end_is_damage_at_its_place() {
+        let part = bytes().part("a part", 100, 50).unwrap();
+        assert_eq!(part.array::<2>("two", 48).unwrap(), [148, 149]);
+        for (offset, len) in [(49, 2), (u64::MAX, 1), (0, 51), (51, 0)] {
+            let e = part.read("a field", offset, &mut vec![0; len]).unwrap_err();
+            let corrupt = e.as_corrupt().expect("damage");
+            assert_eq!(corrupt.what, "a field");
+            assert_eq!(corrupt.offset, 100_u64.saturating_add(offset));
+        }
+        assert!(part.part("more", 0, u64::MAX).is_err());
+    }
+
+    #[test]
+    fn no_memory_is_taken_for_a_length_that_cannot_be() {
+        let bytes = bytes();
+        assert_eq!(bytes.vec("v", 1, 3, 10).unwrap(), [1, 2, 3]);
+        assert_eq!(bytes.vec("v", 0, 11, 10).unwrap_err(), Kind::Corrupt);
+        assert_eq!(
+            bytes.vec("v", 0, u64::MAX, usize::MAX).unwrap_err(),
+            Kind::Corrupt
+        );
+    }
+
+    #[test]
+    fn a_stream_ends_where_the_bytes_do_and_keeps_the_devices_error() {
+        let part = bytes().part("a part", 1000, 24).unwrap();
+        let (mut cursor, mut all) = (part.cursor(), Vec::new());
+        cursor.read_to_end(&mut all).unwrap();
+        assert_eq!(all.len(), 24);
+        assert_eq!(cursor.seek(SeekFrom::Current(-1)).unwrap(), 23);
+        assert!(cursor.seek(SeekFrom::End(-25)).is_err());
+        cursor.seek(SeekFrom::Start(u64::MAX)).unwrap();
+        assert_eq!(cursor.read(&mut [0]).unwrap(), 0);
+        let device = Error::io("read", 1, 2, "gone");
+        assert_eq!(part.failed("x", 0, io::Error::other(device)), Kind::Io);
+        assert_eq!(part.failed("x", 0, io::Error::other("odd")), Kind::Corrupt);
+    }
+
+    #[test]
+    fn a_sign_past_the_end_is_none() {
+        let dev = MemDevice::from_vec(vec![7; 512]);
+        assert!(Bytes::begins_with(&dev, 510, &[7, 7]).unwrap());
+        assert!(!Bytes::begins_with(&dev, 511, &[7, 7]).unwrap());
+        assert!(!Bytes::begins_with(&dev, u64::MAX, &[7]).unwrap());
+    }
+}

@@ -1,0 +1,89 @@
+//! What the two kinds of tree have in common.
+
+use std::sync::Arc;
+use volary_core::{Attr, Ctx, FileKind, Finding, Result, StatFs};
+
+/// An entry of a directory. Entries are in the order of their cookies.
+#[derive(Clone, Debug)]
+pub(super) struct Listed<K> {
+    pub(super) cookie: u64,
+    pub(super) name: Box<[u8]>,
+    pub(super) ino: u64,
+    pub(super) kind: FileKind,
+    pub(super) known: K,
+}
+
+/// A node that is being opened.
+pub(super) struct Handle<O> {
+    pub(super) kind: FileKind,
+    pub(super) size: u64,
+    /// Of a file.
+    pub(super) file: Option<O>,
+}
+
+/// The nodes of a volume, by number. What is not among them is `Stale`.
+pub(super) trait Nodes: Send + Sync + 'static {
+    /// What is kept for an open file.
+    type Open: Send + Sync;
+
+    /// What a listing knows of an entry beside its kind.
+    type Known: Send + Sync;
+
+    /// Returns the abilities of the volume.
+    fn bits(&self) -> u32;
+
+    /// Returns the root's number, which is not 0.
+    fn root(&self) -> u64;
+
+    /// Returns what tells the nodes of this volume from those of the same numbers before.
+    fn generation(&self) -> u32;
+
+    fn attr(&self, ino: u64) -> Result<Attr>;
+
+    fn kind(&self, ino: u64) -> Result<FileKind>;
+
+    /// Returns the directory that a directory is in.
+    fn parent(&self, dir: u64) -> Result<u64>;
+
+    /// Returns the attributes of an entry of a directory.
+    fn child(&self, dir: u64, name: &[u8]) -> Result<Attr>;
+
+    fn list(&self, cx: &Ctx<'_>, dir: u64) -> Result<Arc<[Listed<Self::Known>]>>;
+
+    /// Returns the attributes of a listed entry, where that costs nothing.
+    fn known(&self, entry: &Listed<Self::Known>) -> Option<Attr>;
+
+    /// Returns whether a cookie past those of a listing was never given out.
+    fn is_odd(&self, cookie: u64, listed: &[Listed<Self::Known>]) -> bool;
+
+    /// Opens a node, which is kept until as many calls of [`close`](Self::close).
+    fn open(&self, ino: u64) -> Result<Handle<Self::Open>>;
+
+    fn close(&self, ino: u64);
+
+    /// Fills `buf`, which lies within the file.
+    fn read(&self, open: &Self::Open, offset: u64, buf: &mut [u8]) -> Result<()>;
+
+    /// Returns where the bytes of a file begin on the device.
+    fn place(&self, open: &Self::Open) -> Option<u64> {
+        let _ = open;
+        None
+    }
+
+    /// Returns where the bytes of a listed file begin on the device.
+    fn place_of(&self, entry: &Listed<Self::Known>) -> Option<u64> {
+        let _ = entry;
+        None
+    }
+
+    fn readlink(&self, ino: u64) -> Result<Vec<u8>>;
+
+    /// Calls `each` with every extended attribute.
+    fn xattrs(&self, ino: u64, each: &mut dyn FnMut(&[u8], &[u8])) -> Result<()>;
+
+    fn statfs(&self) -> StatFs;
+
+    fn findings(&self) -> Vec<Finding> {
+        Vec::new()
+    }
+}

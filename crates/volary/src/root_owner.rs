@@ -1,0 +1,90 @@
+//! Who owns the root directory of a new volume.
+
+use std::sync::Arc;
+use volary_core::{
+    Attach, BlockDevice, Cred, Error, Format, Fs, Kind, Options, Result, SetAttr, Time,
+};
+use volary_session::{Commit, Follow, Volume, VolumeOptions};
+
+/// An owner for the root of a new volume.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RootOwner {
+    /// User id.
+    pub uid: u32,
+    /// Group id.
+    pub gid: u32,
+    /// Somebody asked for this one, who is to know if it cannot be kept.
+    pub is_asked: bool,
+}
+
+impl RootOwner {
+    /// Adds the owner to the options of a format that has some for it (`owner`, `group`). Otherwise returns the owner, to be
+    /// [given](Self::give) once the volume is made; `None` where nothing is left to do, and for a volume that keeps none.
+    ///
+    /// # Errors
+    /// `Unsupported` for one that somebody asked for, of a volume that keeps none; `Invalid` for options.
+    pub fn tell(
+        self,
+        format: &dyn Format,
+        kind: &str,
+        options: &mut Options,
+    ) -> Result<Option<Self>> {
+        let has = |name: &str| format.make_options().iter().any(|spec| spec.name == name);
+        let keeps = !has("unix") || options.flag("unix", false)?;
+        if !keeps {
+            let words = format!("a volume of {kind} keeps owners with the option unix only");
+            return match self.is_asked {
+                true => Err(Error::note(Kind::Unsupported, words)),
+                false => Ok(None),
+            };
+        }
+        if has("owner") {
+            for (name, id) in [("owner", self.uid), ("group", self.gid)] {
+                if self.is_asked || options.get(name).is_none() {
+                    options.set(name, id.to_string());
+                }
+            }
+            return Ok(None);
+        }
+        // Root's it is in any case, or whose it is mounted by.
+        let is_needed = self.is_asked || self.uid != 0 || self.gid != 0;
+        Ok(is_needed.then_some(self))
+    }
+
+    /// Makes them the owner of the root on a volume that was just made.
+    ///
+    /// # Errors
+    /// As attaching the volume and changing its root's owner: `Unsupported` or `Invalid` for one that it cannot keep.
+    pub fn give(
+        self,
+        device: Arc<dyn BlockDevice>,
+        format: &dyn Format,
+        clock: fn() -> Time,
+    ) -> Result<()> {
+        // Whoever opens it owns what has no owner: nobody, so that this one is kept.
+        let how = Attach {
+            uid: u32::MAX,
+            gid: u32::MAX,
+            ..Attach::default()
+        };
+        self.chown(format.attach(device, &how)?, clock)
+    }
+
+    fn chown(self, fs: Fs, clock: fn() -> Time) -> Result<()> {
+        let options = VolumeOptions {
+            trust: true,
+            commit: Commit::WhenAsked,
+            ..VolumeOptions::new("new", clock)
+        };
+        let volume = Volume::new(fs, options);
+        let session = volume.session(Cred::root());
+        let root = session.walk(b"/", Follow::No);
+        let set = SetAttr {
+            uid: Some(self.uid),
+            gid: Some(self.gid),
+            ..SetAttr::default()
+        };
+        let done = root.and_then(|root| session.setattr(root.node, &set));
+        done.map(drop).and(volume.detach())
+    }
+}

@@ -1,0 +1,180 @@
+//! Schemes: sources of a program's own.
+
+use crate::names::{bad_name, check_name, taken};
+use crate::opened::{Opened, told};
+use std::path::PathBuf;
+use std::sync::Arc;
+use volary_core::{Attach, OptionSpec, Result, Time};
+
+/// The schemes that are built in.
+const BUILT_IN: [&str; 3] = ["mem", "host", "nfs"];
+
+type Open = dyn Fn(&[u8], &Attach, Time) -> Result<Opened> + Send + Sync;
+type Of<T> = Box<dyn Fn(&[u8]) -> T + Send + Sync>;
+
+/// A source of a program's own, `NAME:REST`, wherever a volume is asked for.
+pub struct Scheme {
+    name: &'static str,
+    rest: &'static str,
+    help: &'static str,
+    options: &'static [OptionSpec],
+    open: Box<Open>,
+    needs: Of<Needs>,
+    before: Of<Result<()>>,
+    label: Of<Option<String>>,
+}
+
+/// The schemes that a program has beside those that are built in.
+#[derive(Clone, Default)]
+pub(crate) struct Schemes(Vec<Arc<Scheme>>);
+
+impl Schemes {
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Scheme> {
+        self.0.iter().map(|scheme| &**scheme)
+    }
+
+    /// # Errors
+    /// As [`Registry::add_scheme`](crate::Registry::add_scheme).
+    pub(crate) fn add(&mut self, scheme: Scheme) -> Result<()> {
+        let name = scheme.name();
+        check_name("the scheme", name)?;
+        if name.len() < 2 || name.contains(['.', '_']) {
+            return Err(bad_name("the scheme", name));
+        }
+        let is_taken = self.all().any(|other| other.name() == name);
+        if is_taken || BUILT_IN.contains(&name) {
+            return Err(taken("the scheme", name));
+        }
+        self.0.push(Arc::new(scheme));
+        Ok(())
+    }
+}
+
+/// What a scheme or a layer needs of this host once it is open, for a program that gives up everything else (`volary serve`,
+/// `volary mount`). What is not here is refused: files by Landlock, sockets and programs by seccomp.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Needs {
+    /// Files that are read, and directories all of which is read. They must be there already.
+    pub reads: Vec<PathBuf>,
+    /// Files that are changed, and directories in which anything is made, changed and removed.
+    pub changes: Vec<PathBuf>,
+    /// Whether it is a client of servers, by TCP, and looks up their names.
+    pub network: bool,
+}
+
+impl Scheme {
+    /// Returns a scheme that `open` opens: it is given what stands behind the colon, without the backslashes of the user, how to
+    /// attach, and the time.
+    pub fn new<O: Into<Opened>>(
+        name: &'static str,
+        open: impl Fn(&[u8], &Attach, Time) -> Result<O> + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            name,
+            rest: "...",
+            help: "",
+            options: &[],
+            open: Box::new(move |rest, how, now| open(rest, how, now).map(Into::into)),
+            needs: Box::new(|_| Needs::default()),
+            before: Box::new(|_| Ok(())),
+            label: Box::new(last_part),
+        }
+    }
+
+    /// With words for people: what stands behind the colon, and what it is. `FILE`, "the keys of a file".
+    #[must_use]
+    pub fn help(mut self, rest: &'static str, help: &'static str) -> Self {
+        (self.rest, self.help) = (rest, help);
+        self
+    }
+
+    /// With options of its own, which [`Attach::options`] then may have. Others are refused.
+    #[must_use]
+    pub fn options(mut self, options: &'static [OptionSpec]) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// With what it needs of this host for what stands behind the colon.
+    #[must_use]
+    pub fn needs(mut self, needs: impl Fn(&[u8]) -> Needs + Send + Sync + 'static) -> Self {
+        self.needs = Box::new(needs);
+        self
+    }
+
+    /// With what has to be done before a program gives up what it can: a program is started then or never. Called once for
+    /// each volume that is opened, by programs that give up nothing too. It must start no thread: that would keep all rights.
+    #[must_use]
+    pub fn before(mut self, before: impl Fn(&[u8]) -> Result<()> + Send + Sync + 'static) -> Self {
+        self.before = Box::new(before);
+        self
+    }
+
+    /// With what a volume may be called for what stands behind the colon. Without this, it is the last part of a path there.
+    #[must_use]
+    pub fn label(
+        mut self,
+        label: impl Fn(&[u8]) -> Option<String> + Send + Sync + 'static,
+    ) -> Self {
+        self.label = Box::new(label);
+        self
+    }
+
+    /// Returns its name, without the colon.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Returns what it is, for a list of all.
+    pub fn spec(&self) -> OptionSpec {
+        OptionSpec {
+            name: self.name,
+            value: self.rest,
+            help: self.help,
+        }
+    }
+
+    /// Returns its options.
+    pub fn own_options(&self) -> &'static [OptionSpec] {
+        self.options
+    }
+
+    /// Returns what it needs.
+    pub fn needs_of(&self, rest: &[u8]) -> Needs {
+        (self.needs)(rest)
+    }
+
+    /// Returns what a volume of it may be called.
+    pub fn label_of(&self, rest: &[u8]) -> String {
+        (self.label)(rest).unwrap_or_else(|| self.name.into())
+    }
+
+    /// Does what has to be done before.
+    ///
+    /// # Errors
+    /// Its own.
+    pub fn prepare(&self, rest: &[u8]) -> Result<()> {
+        (self.before)(rest)
+    }
+
+    /// Opens a volume.
+    ///
+    /// # Errors
+    /// `Invalid` for an option that it does not have; its own.
+    pub(crate) fn open(&self, rest: &[u8], how: &Attach, now: Time) -> Result<Opened> {
+        let how = told(how, self.options)?;
+        how.options.check_known(self.options)?;
+        (self.open)(rest, &how, now)
+    }
+}
+
+fn last_part(rest: &[u8]) -> Option<String> {
+    let last = rest.rsplit(|&b| b == b'/').find(|part| !part.is_empty())?;
+    Some(String::from_utf8_lossy(last).into_owned())
+}
+
+impl std::fmt::Debug for Scheme {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Scheme").field(&self.name).finish()
+    }
+}

@@ -1,0 +1,54 @@
+//! Checks of volumes that nobody has open.
+
+use super::error::{VolError, VolResult};
+use super::options::VolOptions;
+use std::ffi::OsStr;
+use volary_core::{Answer, Check, CheckMode, CheckReport, Finding, Quiet, Result};
+
+/// What a check told.
+#[derive(Clone, Debug)]
+pub struct Checked {
+    /// In figures.
+    pub report: CheckReport,
+    /// Each thing that was found, in order; notes too.
+    pub findings: Vec<Finding>,
+}
+
+impl Checked {
+    /// Returns whether nothing is wrong, or nothing any more.
+    pub fn is_clean(&self) -> bool {
+        self.report.left() == 0
+    }
+}
+
+impl VolOptions {
+    /// Checks a volume that nobody has open, and mends it as far as `mode` allows. [`CheckMode::Ask`] mends nothing:
+    /// there is nobody to ask.
+    ///
+    /// # Errors
+    /// As [`Vol::check`](crate::Vol::check); `Unsupported` of a format that is not mended; `Interrupted`.
+    pub fn check(&self, source: impl AsRef<OsStr>, mode: CheckMode) -> VolResult<Checked> {
+        let source = self.parsed(source.as_ref())?;
+        let check = || -> Result<Checked> {
+            let mode = match mode {
+                CheckMode::Ask => CheckMode::Look,
+                mode => mode,
+            };
+            let now = (self.clock)();
+            let read_only = mode == CheckMode::Look;
+            let device = crate::open_source(&source, read_only, now)?;
+            let mut options = self.attach(read_only)?.options;
+            let found = self.registry.find(device.clone(), &options)?;
+            options.take(crate::TYPE_OPTION);
+            let how = Check { mode, now, options };
+            let mut findings = Vec::new();
+            let mut hear = |finding: &Finding| {
+                findings.push(finding.clone());
+                Answer::Yes
+            };
+            let report = found.format.check(device, &how, &mut hear, &Quiet)?;
+            Ok(Checked { report, findings })
+        };
+        check().map_err(|e| VolError::new("check", &source, e))
+    }
+}

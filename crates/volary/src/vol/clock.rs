@@ -1,0 +1,17 @@
+//! The system's clock, which a [`Vol`](crate::Vol) goes by unless its user gives another.
+
+use volary_core::Time;
+
+/// Returns the time now.
+#[expect(clippy::disallowed_methods, reason = "the façade's user has a clock")]
+pub(super) fn system() -> Time {
+    std::time::SystemTime::now().into()
+}
+
+/// Returns a clock that tells the time since now.
+#[cfg(feature = "bulk")]
+#[expect(clippy::disallowed_methods, reason = "the façade's user has a clock")]
+pub(super) fn stopwatch() -> volary_bulk::Clock {
+    let begin = std::time::Instant::now();
+    std::sync::Arc::new(move || begin.elapsed())
+}

@@ -1,0 +1,107 @@
+//! Volumes are opened as their options say.
+
+use super::error::{VolError, VolResult};
+use super::handle::Vol;
+use super::held::Held;
+use super::options::VolOptions;
+use crate::{Opened, Source};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
+use volary_core::{Attach, BlockDevice, Error, Kind, Replica, Result, escape};
+use volary_session::Commit;
+
+impl VolOptions {
+    /// Opens a volume for reading; see [`Vol::open`].
+    ///
+    /// # Errors
+    /// As there; `Invalid` for options.
+    pub fn open(&self, source: impl AsRef<OsStr>) -> VolResult<Vol> {
+        self.open_source(&self.parsed(source.as_ref())?, true)
+    }
+
+    /// Opens a volume to change it; see [`Vol::edit`].
+    ///
+    /// # Errors
+    /// As there; `Invalid` for options.
+    pub fn edit(&self, source: impl AsRef<OsStr>) -> VolResult<Vol> {
+        self.open_source(&self.parsed(source.as_ref())?, false)
+    }
+
+    /// Opens what holds a volume, as [`Source`] has it.
+    ///
+    /// # Errors
+    /// As [`Vol::open`] and [`Vol::edit`].
+    pub fn open_source(&self, source: &Source, read_only: bool) -> VolResult<Vol> {
+        let open = |how: &Attach| self.registry.open_volume(source, how, (self.clock)());
+        self.opened(source, read_only, open)
+    }
+
+    /// Opens the volume on a device of the program's own, called `name` in errors.
+    ///
+    /// # Errors
+    /// As [`Vol::open`] and [`Vol::edit`].
+    pub fn open_device(
+        &self,
+        name: &str,
+        device: Arc<dyn BlockDevice>,
+        read_only: bool,
+    ) -> VolResult<Vol> {
+        let source = Source::Image {
+            path: name.into(),
+            partition: None,
+        };
+        self.opened(&source, read_only, |how| {
+            self.registry.open_on(device, how, (self.clock)())
+        })
+    }
+
+    /// Returns what is named so.
+    pub(super) fn parsed(&self, source: &OsStr) -> VolResult<Source> {
+        let parsed = self.registry.source(source.as_bytes());
+        parsed.map_err(|e| VolError::new("open", escape(source.as_bytes()), e))
+    }
+
+    fn opened(
+        &self,
+        source: &Source,
+        read_only: bool,
+        open: impl FnOnce(&Attach) -> Result<Opened>,
+    ) -> VolResult<Vol> {
+        let held = || {
+            let how = self.attach(read_only)?;
+            let mut options = self.clone();
+            if let Some(time) = how.options.seconds("commit")? {
+                options.commit = Commit::Within(time);
+            }
+            options.finish(source, read_only, open(&how)?)
+        };
+        let held = held().map_err(|e| VolError::new("open", source, e))?;
+        Ok(held.into())
+    }
+
+    /// Puts the layers over what was opened. What cannot be used is detached.
+    fn finish(self, source: &Source, read_only: bool, opened: Opened) -> Result<Held> {
+        let Opened {
+            fs,
+            replica,
+            device,
+        } = opened;
+        let device = device.filter(|_| self.layers().is_empty());
+        let bare = Held::new(source.clone(), fs, device, self);
+        if let Some(replica) = replica.filter(|_| !read_only) {
+            return Err(by_replica(&replica));
+        }
+        bare.under_all()
+    }
+}
+
+/// Returns why a volume that is read by a replica takes no changes.
+fn by_replica(replica: &Replica) -> Error {
+    let Replica { what, home, at, .. } = replica;
+    let words = format!(
+        "the {what} at byte {home} makes no sense; nothing is changed before a check writes it anew from its \
+         replica at byte {at}"
+    );
+    Error::note(Kind::Corrupt, words)
+}

@@ -1,0 +1,60 @@
+//! The static binaries.
+
+use super::{Release, Target};
+use crate::run::{Step, root};
+use crate::tools;
+use anyhow::{Context, Result};
+use std::path::PathBuf;
+
+/// Builds the command for a target, against musl. C is compiled by zig, which has the headers and
+/// libraries of every target; nothing of this machine is needed, and none of its paths are kept.
+pub(super) fn build(target: Target, release: &Release) -> Result<PathBuf> {
+    let path = std::env::var("PATH").unwrap_or_default();
+    let bin = tools::python_bin("");
+    let dir = root().join("target/dist");
+    let step = Step::new(&format!(
+        "cargo zigbuild --release --locked --target {} --target-dir {} -p volary-cli",
+        target.triple,
+        dir.display()
+    ));
+    with_flags(step, release)?
+        .env("PATH", &format!("{}:{path}", bin.display()))
+        .run()?;
+    Ok(dir.join(target.triple).join("release/volary"))
+}
+
+/// Adds what makes two builds of a commit alike, and, of a quick one, what makes it quick.
+pub(super) fn with_flags(step: Step, release: &Release) -> Result<Step> {
+    let step = step
+        .env("SOURCE_DATE_EPOCH", &release.time.to_string())
+        .env("CARGO_INCREMENTAL", "0")
+        .env("CARGO_PROFILE_RELEASE_STRIP", "debuginfo")
+        .env("CARGO_ENCODED_RUSTFLAGS", &rust_flags()?)
+        .env("CFLAGS", &c_flags()?);
+    if !release.is_quick {
+        return Ok(step);
+    }
+    Ok(step
+        .env("CARGO_PROFILE_RELEASE_LTO", "off")
+        .env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1")
+        .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16"))
+}
+
+/// Returns the paths of this machine that what is built may name, and what it is to name instead.
+fn renamed() -> Result<[(String, &'static str); 2]> {
+    let home = std::env::var("HOME").context("HOME is not set")?;
+    let cargo = std::env::var("CARGO_HOME").unwrap_or_else(|_| format!("{home}/.cargo"));
+    Ok([(root().display().to_string(), "/volary"), (cargo, "/cargo")])
+}
+
+/// Returns the flags that do so, divided as cargo wants them.
+fn rust_flags() -> Result<String> {
+    let flags = renamed()?.map(|(from, to)| format!("--remap-path-prefix={from}={to}"));
+    Ok(flags.join("\u{1f}"))
+}
+
+/// Returns the flags that do so for C.
+fn c_flags() -> Result<String> {
+    let flags = renamed()?.map(|(from, to)| format!("-ffile-prefix-map={from}={to}"));
+    Ok(format!("-g0 {}", flags.join(" ")))
+}
