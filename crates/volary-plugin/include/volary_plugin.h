@@ -1,5 +1,5 @@
 /*
- * Drivers of volary that are loaded at run time. Made of volary-plugin's src/abi.rs by cbindgen:
+ * Drivers of volary that are loaded at run time. Made of volary-plugin's src/abi by cbindgen:
  * change that, and have the test `header` write this with VOLARY_BLESS=1.
  */
 

@@ -2,40 +2,24 @@
 //!
 //! | module | what |
 //! |---|---|
+//! | `driver` | a driver, and what a table of it leads to |
+//! | `told` | what the host is told |
 //! | `enter` | one call: from C's context to volary's and back, with panics caught |
 //! | `table` | the functions |
 
+mod driver;
 mod enter;
 mod table;
+mod told;
 
+pub use driver::{Driver, Opening};
 #[cfg(feature = "fuzzing")]
 pub(crate) use table::EMPTY;
 
 use crate::abi::{VOLARY_PLUGIN_VERSION, VolaryTable};
+use driver::Exported;
 use parking_lot::RwLock;
 use std::ffi::{CStr, c_char};
-use volary_core::{Attach, Fs, Result, Time, Watch};
-
-/// What a driver is opened with.
-#[derive(Clone, Copy, Debug)]
-pub struct Opening<'a> {
-    /// What the user wrote after the plug-in's name.
-    pub config: &'a str,
-    /// How to attach. Options of a format are in `config`.
-    pub attach: &'a Attach,
-    /// The time, for what is made now.
-    pub now: Time,
-}
-
-/// A driver that a library exports.
-#[derive(Clone, Copy, Debug)]
-pub struct Driver {
-    /// The name by which a user asks for it, if the library has several. The first one is it
-    /// without a name.
-    pub name: &'static str,
-    /// Opens a volume.
-    pub open: fn(&Opening<'_>) -> Result<Fs>,
-}
 
 /// Exports drivers: the one line that makes a plug-in of a crate whose type is `cdylib`.
 ///
@@ -67,21 +51,6 @@ macro_rules! export {
             }
         };
     };
-}
-
-/// An exported driver: what a table's `fs` leads to.
-struct Exported {
-    driver: Driver,
-    config: Vec<u8>,
-    table: VolaryTable,
-    attached: RwLock<Option<Attached>>,
-}
-
-struct Attached {
-    fs: Fs,
-    told: enter::Told,
-    /// Kept for as long as the volume.
-    _watch: Option<Watch>,
 }
 
 /// Makes a table for one of `drivers`: what [`export!`](crate::export!) exports.

@@ -9,6 +9,7 @@
 //! | module | what |
 //! |---|---|
 //! | `zygote` | starting and ending workers, on both sides |
+//! | `spec` | what a worker is started with |
 //! | `worker` | the process of the plug-in, and its answers |
 //! | `confine` | what a worker gives up |
 //! | `lane` | one connection: a request and its reply, with a limit of time |
@@ -21,12 +22,14 @@ mod fs;
 mod lane;
 mod remote;
 mod running;
+mod spec;
 mod worker;
 mod zygote;
 
 pub use remote::Remote;
 pub(crate) use remote::Terms;
+pub(crate) use spec::Spec;
 #[cfg(feature = "fuzzing")]
 pub(crate) use worker::answer;
+pub(crate) use zygote::Zygote;
 pub use zygote::{Helper, run_zygote};
-pub(crate) use zygote::{Spec, Zygote};

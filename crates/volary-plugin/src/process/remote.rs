@@ -3,7 +3,8 @@
 
 use super::lane::{Broken, Lane, Told, Wait, now};
 use super::running::{EPOCHS, Running};
-use super::zygote::{Spec, Zygote};
+use super::spec::Spec;
+use super::zygote::Zygote;
 use crate::abi::*;
 use crate::news::{LINE_MAX, News};
 use crate::wire::{Event, Head, Hello, Request, Tag, finished};

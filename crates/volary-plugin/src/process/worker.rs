@@ -1,7 +1,7 @@
 //! The process of a plug-in: attaches the volume, and answers on each lane.
 
 use super::confine::confine;
-use super::zygote::{LANES, Spec};
+use super::spec::{LANES, Spec};
 use crate::abi::*;
 use crate::library::Library;
 use crate::loaded::Loaded;

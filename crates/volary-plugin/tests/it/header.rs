@@ -1,4 +1,4 @@
-//! The header for C is made of `src/abi.rs`.
+//! The header for C is made of `src/abi`.
 
 use std::path::Path;
 use std::process::Command;
@@ -30,7 +30,7 @@ fn made() -> String {
             ..cbindgen::ExportConfig::default()
         },
         header: Some(
-            "/*\n * Drivers of volary that are loaded at run time. Made of volary-plugin's src/abi.rs by cbindgen:\n \
+            "/*\n * Drivers of volary that are loaded at run time. Made of volary-plugin's src/abi by cbindgen:\n \
              * change that, and have the test `header` write this with VOLARY_BLESS=1.\n */"
                 .into(),
         ),
@@ -42,9 +42,13 @@ fn made() -> String {
         style: cbindgen::Style::Both,
         ..cbindgen::Config::default()
     };
-    let made = cbindgen::Builder::new()
+    let sources = ["codes", "data", "table"].map(|name| root.join(format!("src/abi/{name}.rs")));
+    let made = sources
+        .iter()
+        .fold(cbindgen::Builder::new(), |made, source| {
+            made.with_src(source)
+        })
         .with_config(config)
-        .with_src(root.join("src/abi.rs"))
         .generate()
         .expect("a header");
     let mut text = Vec::new();
@@ -62,7 +66,7 @@ fn the_header_is_what_the_table_is() {
     let found = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         found == made,
-        "include/volary_plugin.h is not what src/abi.rs says; VOLARY_BLESS=1 cargo test -p \
+        "include/volary_plugin.h is not what src/abi says; VOLARY_BLESS=1 cargo test -p \
          volary-plugin header writes it"
     );
 }
