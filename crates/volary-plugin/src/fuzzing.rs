@@ -8,6 +8,7 @@ use crate::wire::{
 };
 use parking_lot::Mutex;
 use std::ffi::{c_char, c_void};
+use std::sync::Arc;
 use volary_core::{Attach, Attr, Cancel, Cred, Ctx, FileSystem, OpenId, Result, Time};
 
 /// Reads `input` as each thing that comes over the wire. What can be read is written as it was.
@@ -54,11 +55,15 @@ pub fn serve(fs: &dyn FileSystem, input: &[u8]) {
 }
 
 /// What a lying table says next.
-struct Liar(Mutex<(Vec<u8>, usize)>);
+struct Liar {
+    said: Mutex<(Vec<u8>, usize)>,
+    /// Another is with whoever wants to know whether it was released.
+    _alive: Arc<()>,
+}
 
 impl Liar {
     fn byte(&self) -> u8 {
-        let mut state = self.0.lock();
+        let mut state = self.said.lock();
         state.1 += 1;
         let at = state.1 - 1;
         state.0.get(at).copied().unwrap_or(0)
@@ -110,7 +115,11 @@ impl Liar {
 /// Of attaching.
 #[expect(unsafe_code, reason = "a table as C has them")]
 pub fn liar(input: &[u8]) -> Result<Loaded> {
-    let liar = Box::into_raw(Box::new(Liar(Mutex::new((input.to_vec(), 0)))));
+    let alive = Arc::new(());
+    let liar = Box::into_raw(Box::new(Liar {
+        said: Mutex::new((input.to_vec(), 0)),
+        _alive: Arc::clone(&alive),
+    }));
     // SAFETY: it was just made.
     let size = match unsafe { (*liar).byte() } {
         0 => unsafe { (*liar).number() as u32 },
@@ -138,9 +147,9 @@ pub fn liar(input: &[u8]) -> Result<Loaded> {
     };
     // SAFETY: the table is there until this returns, and its functions are what it says.
     let attached = unsafe { Loaded::attach(&raw const table, &Attach::default(), &cx) };
-    if attached.is_err() && size != size_of::<VolaryTable>() as u32 {
+    if attached.is_err() && Arc::strong_count(&alive) > 1 {
         // It was refused before anybody was to release it.
-        // SAFETY: as above; a table of another size is never kept.
+        // SAFETY: `release` did not free it, and nobody is left who could call that.
         drop(unsafe { Box::from_raw(liar) });
     }
     attached
