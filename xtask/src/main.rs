@@ -5,6 +5,7 @@ mod deps;
 mod features;
 mod harness;
 mod ports;
+mod python;
 mod release;
 mod run;
 mod rustc;
@@ -35,6 +36,7 @@ cargo xtask COMMAND
                    leaves out the optimisation between crates, to try it
   publish [--dry-run]
                    every crate to crates.io, in order
+  python           the Python package: built, installed and tested
   tools            installs what `test` needs, and says what it found
 ";
 
@@ -59,6 +61,7 @@ fn main() -> Result<()> {
         ["release", words @ ..] => release::run(words),
         ["publish"] => release::publish(false),
         ["publish", "--dry-run"] => release::publish(true),
+        ["python"] => python::check("gate"),
         ["tools"] => tools::install(),
         ["help" | "--help" | "-h"] => {
             print!("{HELP}");

@@ -2,7 +2,7 @@
 
 use crate::harness::Harness;
 use crate::run::{Step, root};
-use crate::{check, deps, features, ports, rustc, tools};
+use crate::{check, deps, features, ports, python, rustc, tools};
 use anyhow::Result;
 
 /// All targets: unit and integration tests to run, programs and examples to lint. Built once.
@@ -25,7 +25,8 @@ pub(crate) fn everything(install: bool) -> Result<()> {
         deps::check()?;
         rustc::wrap(check::examples("gate"))?.run()?;
         features::check("gate")?;
-        ports::check("gate", install)
+        ports::check("gate", install)?;
+        python::check("gate")
     })?;
     eprintln!("\nall steps passed");
     Ok(())

@@ -138,6 +138,20 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
         &["volary-testkit", "volary-mem", "volary-fat", "volary-block"],
     ),
     (
+        "volary-test",
+        &[
+            "volary-core",
+            "volary-fuse",
+            "volary-layers",
+            "volary-nfs",
+            "volary-session",
+            "volary-sim",
+            "volary-smb",
+            "volary-smb-client",
+        ],
+        &["volary-mem"],
+    ),
+    (
         "volary-testkit",
         &[
             "volary-core",
@@ -146,21 +160,14 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
             "volary-mem",
             "volary-layers",
             "volary-sim",
-            "volary-smb-client",
+            "volary-test",
         ],
         &[],
     ),
     (
         "volary-plugin",
         &["volary-core"],
-        &[
-            "volary-fuse",
-            "volary-mem",
-            "volary-nfs",
-            "volary-session",
-            "volary-smb",
-            "volary-testkit",
-        ],
+        &["volary-mem", "volary-test"],
     ),
     ("volary-sim", &["volary-core"], &[]),
     ("volary-smb-client", &[], &[]),
@@ -200,8 +207,13 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
     ),
     (
         "volary-cli",
-        &["volary", "volary-bench", "volary-sim"],
+        &["volary", "volary-bench", "volary-sim", "volary-test"],
         &["volary-driver", "volary-testkit"],
+    ),
+    (
+        "volary-python",
+        &["volary", "volary-driver", "volary-test"],
+        &[],
     ),
     (
         "volary-fuzz",
@@ -300,6 +312,35 @@ fn releases_check_sums() {
             allowed || !part.contains("overflow-checks = false"),
             "{part}"
         );
+    }
+}
+
+#[test]
+fn crates_for_others_say_what_they_are() {
+    let members = ["crates", "drivers", "servers"];
+    let manifests = members
+        .iter()
+        .flat_map(|dir| files_below(&root().join(dir), "toml"));
+    let manifests = manifests.filter(|path| path.ends_with("Cargo.toml"));
+    for manifest in
+        manifests.filter(|path| !path.components().any(|c| c.as_os_str() == "templates"))
+    {
+        let text = std::fs::read_to_string(&manifest).expect("a manifest");
+        if text.contains("publish = false") {
+            continue;
+        }
+        for key in [
+            "description = ",
+            "license",
+            "readme = ",
+            "keywords = ",
+            "categories",
+        ] {
+            let has = text.lines().any(|line| line.starts_with(key));
+            assert!(has, "{} has no {key}", manifest.display());
+        }
+        let readme = manifest.with_file_name("README.md");
+        assert!(readme.is_file(), "{} is missing", readme.display());
     }
 }
 
@@ -434,14 +475,16 @@ fn finding_codes(dir: &Path) -> BTreeSet<String> {
 }
 
 fn sources() -> Vec<PathBuf> {
-    ["crates", "drivers", "servers", "examples", "xtask", "fuzz"]
-        .iter()
-        .flat_map(|dir| files_below(&root().join(dir), "rs"))
-        .collect()
+    [
+        "crates", "drivers", "servers", "examples", "python", "xtask", "fuzz",
+    ]
+    .iter()
+    .flat_map(|dir| files_below(&root().join(dir), "rs"))
+    .collect()
 }
 
 fn pages() -> Vec<PathBuf> {
-    let folders = ["bench", "crates", "drivers", "servers"];
+    let folders = ["bench", "crates", "drivers", "python", "servers"];
     let below = |dir: &&str| files_below(&root().join(dir), "md");
     let mut pages: Vec<PathBuf> = folders.iter().flat_map(below).collect();
     for entry in std::fs::read_dir(root()).expect("root") {

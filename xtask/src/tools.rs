@@ -67,6 +67,7 @@ pub(crate) fn install() -> Result<()> {
 fn install_elsewhere() -> Result<()> {
     install_python()?;
     install_deps()?;
+    install_python_tests()?;
     install_guest()
 }
 
@@ -121,6 +122,27 @@ fn install_by_hash(list: &str) -> Result<()> {
     }
     let pip = format!("-m pip install --quiet --no-deps --require-hashes -r {list}");
     Step::new(&format!("{} {pip}", python.display())).run()
+}
+
+/// Returns where a program is that judges the Python package.
+pub(crate) fn python_tests_bin(program: &str) -> PathBuf {
+    cargo_root().join("python-tests/bin").join(program)
+}
+
+/// Installs what builds the Python package and judges it, into a place of its own.
+pub(crate) fn install_python_tests() -> Result<()> {
+    if ["maturin", "pytest", "mypy"]
+        .map(python_tests_bin)
+        .iter()
+        .all(|p| p.is_file())
+    {
+        return Ok(());
+    }
+    let place = cargo_root().join("python-tests");
+    Step::new(&format!("python3 -m venv {}", place.display())).run()?;
+    let python = python_tests_bin("python3").display().to_string();
+    let pip = "-m pip install --quiet --no-deps --require-hashes -r xtask/python.txt";
+    Step::new(&format!("{python} {pip}")).run()
 }
 
 /// Installs the SMB clients and the reader of UFS that are written in Python, into a place of

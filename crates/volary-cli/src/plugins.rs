@@ -21,6 +21,11 @@ pub(crate) struct PluginArgs {
 }
 
 impl PluginArgs {
+    /// Returns whether none was named.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.plugins.is_empty() && !self.plugin_in_process
+    }
+
     /// Has all volumes of this process know them, and run as the user that this process becomes.
     pub(crate) fn install(&self, run_as: Option<&RunAs>) {
         let mut plugins = Plugins::new()

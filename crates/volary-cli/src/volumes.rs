@@ -51,6 +51,27 @@ impl From<OptionArgs> for AttachArgs {
 }
 
 impl AttachArgs {
+    /// Returns the layers over the volume, the first lowest.
+    pub(crate) fn layers(&self) -> &[String] {
+        &self.options.layers
+    }
+
+    /// Returns whether nothing was said about the volume.
+    pub(crate) fn is_empty(&self) -> bool {
+        let OptionArgs {
+            options,
+            layers,
+            plugins,
+        } = &self.options;
+        let has_kind = self.kind.kind.is_some();
+        options.is_empty() && layers.is_empty() && plugins.is_empty() && !has_kind
+    }
+
+    /// Has all volumes of this process know the plug-ins that were named.
+    pub(crate) fn install_plugins(&self) {
+        self.options.plugins.install(None);
+    }
+
     /// As the driver wants it.
     ///
     /// # Errors
@@ -291,7 +312,7 @@ impl Volumes {
     /// # Errors
     /// Of `work`, or, if that has none, of detaching.
     pub(crate) fn run<T>(args: &AttachArgs, work: impl FnOnce(&mut Self) -> Done<T>) -> Done<T> {
-        args.options.plugins.install(None);
+        args.install_plugins();
         let mut volumes = Self {
             args: args.clone(),
             open: Vec::new(),

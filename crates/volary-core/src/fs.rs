@@ -352,7 +352,7 @@ pub trait FileSystem: Send + Sync {
     /// as it is at that moment. Gives the offset just after the data.
     ///
     /// # Errors
-    /// `TooBig`.
+    /// `Invalid` for an open that is for reading, where the volume knows; `TooBig`.
     fn write(&self, cx: &Ctx<'_>, open: OpenId, offset: Option<u64>, data: &[u8]) -> Result<u64> {
         Err(Kind::ReadOnly.into())
     }

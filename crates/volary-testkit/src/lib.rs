@@ -19,24 +19,15 @@
 //! Everything here runs in tests, so what goes wrong panics with a sentence.
 #![forbid(unsafe_code)]
 
-mod cases;
 pub mod diff;
-pub mod digest;
-pub mod hostfs;
-pub mod nfs;
 pub mod oracle;
 pub mod readable;
-mod remote;
 pub mod replay;
-pub mod smb;
-pub mod suite;
 mod telling;
-pub mod tree;
 pub mod turns;
 pub mod view;
 pub mod volumes;
 
-pub use volary_sim::rng;
-
-pub use suite::{Case, Fresh, Suite};
 pub use telling::Telling;
+pub use volary_test::{Case, Fresh, Suite};
+pub use volary_test::{digest, hostfs, nfs, rng, smb, suite, tree};

@@ -21,7 +21,7 @@ fn format(name: &str) -> &'static dyn Format {
 }
 
 /// What is served: a new volume for each case.
-type Make = Arc<dyn Fn() -> Fs>;
+type Make = Arc<dyn Fn() -> Fs + Send + Sync>;
 
 fn made(shape: Shape) -> (String, Make) {
     let make =

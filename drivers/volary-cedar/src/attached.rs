@@ -1,13 +1,18 @@
-//! An attached volume: the core, and what lives only while it is attached.
+//! An attached volume: its files, and what lives only while it is attached.
 
 use crate::cookies::Cookies;
-use crate::core::{Core, Open, Takes};
 use crate::entry::{Entry as Named, Head, Part, dir_prefix, name_of_key};
-use crate::mistakes::{Mistake, made};
+use crate::file::File;
+use crate::files::{Files, Open};
+use crate::names::Names;
 use crate::names::{Make, set_times};
+use crate::nodes::Nodes;
 use crate::nodes::{is_named, node_id, uid_of};
 use crate::options::MountOptions;
 use crate::recover;
+use crate::sealing::Sealing;
+use crate::tree::Tree;
+use crate::versions::Versions;
 use std::sync::Arc;
 use volary_core::{
     Attach, Attr, BlockDevice, Cookie, Create, Ctx, DirBuf, Entry, Extent, FileKind, Kind, Mode,
@@ -16,7 +21,7 @@ use volary_core::{
 
 /// An attached volume, under one lock.
 pub(crate) struct Attached {
-    pub(crate) core: Core,
+    pub(crate) files: Files,
     cookies: Cookies,
     pub(crate) detached: bool,
 }
@@ -37,18 +42,18 @@ impl Attached {
             io_size: options.io_size,
             salvage: false,
         };
-        let (mut core, _) = recover::open(dev, &how)?;
-        core.commit_time = options.commit;
-        core.through = options.through;
-        core.looks_at_sums = options.looks_at_sums;
-        let cookies = Cookies::new(core.layout.nonce);
+        let (mut files, _) = recover::open(dev, &how)?;
+        files.core.commit_time = options.commit;
+        files.core.through = options.through;
+        files.seals.looks = options.looks_at_sums;
+        let cookies = Cookies::new(files.core.layout.nonce);
         let mut attached = Self {
-            core,
+            files,
             cookies,
             detached: false,
         };
-        if attached.core.writable().is_ok() {
-            attached.core.destroy_all_nameless()?;
+        if attached.files.core.writable().is_ok() {
+            Versions::of(&mut attached.files).destroy_all_nameless()?;
         }
         Ok(attached)
     }
@@ -56,7 +61,7 @@ impl Attached {
     // ---- The volume ----
 
     pub(crate) fn stat(&self) -> StatFs {
-        let core = &self.core;
+        let core = &self.files.core;
         let page = u64::from(core.layout.page);
         let waiting = core.batch.freed.pages();
         let free = (u64::from(core.vam.free()) + waiting) * page;
@@ -73,10 +78,10 @@ impl Attached {
 
     /// Makes all durable; once nothing is left to do, saves the map.
     pub(crate) fn sync(&mut self, cx: &Ctx<'_>) -> Result<()> {
-        let idle = self.core.batch.pages.is_empty();
-        self.core.commit(cx.now)?;
+        let idle = self.files.core.batch.pages.is_empty();
+        self.files.core.commit(cx.now)?;
         if idle {
-            self.core.save_map()?;
+            self.files.core.save_map()?;
         }
         Ok(())
     }
@@ -86,23 +91,23 @@ impl Attached {
             return Ok(());
         }
         self.detached = true;
-        self.core.reserved.give_all_back();
+        self.files.core.reserved.give_all_back();
         let mut result = Ok(());
-        for uid in self.core.opens.clear() {
-            let sealed = self.core.seal(uid, cx.now);
+        for uid in self.files.opens.clear() {
+            let sealed = Sealing::of(&mut self.files).seal(uid, cx.now);
             result = result.and(sealed).and(self.release(cx, uid));
         }
-        result.and(self.core.leave(cx.now))
+        result.and(self.files.core.leave(cx.now))
     }
 
     // ---- Nodes ----
 
     pub(crate) fn attr_of(&self, head: &Head) -> Result<Attr> {
         let pages = match head.kind {
-            FileKind::File if !head.is_away() => self.core.pages_for(head.size),
+            FileKind::File if !head.is_away() => self.files.core.layout.pages_for(head.size),
             _ => 0,
         };
-        Ok(head.attr(node_id(head.uid)?, pages, self.core.layout.page))
+        Ok(head.attr(node_id(head.uid)?, pages, self.files.core.layout.page))
     }
 
     pub(crate) fn entry(&self, head: &Head) -> Result<Entry> {
@@ -114,16 +119,16 @@ impl Attached {
     }
 
     pub(crate) fn head(&mut self, node: NodeId) -> Result<Head> {
-        Ok(self.core.home(uid_of(node)?)?.1)
+        Ok(Nodes::of(&mut self.files).home(uid_of(node)?)?.1)
     }
 
     pub(crate) fn lookup(&mut self, dir: NodeId, name: Name<'_>) -> Result<Entry> {
         let dir = uid_of(dir)?;
-        self.core.dir(dir)?;
-        let head = match self.core.find(dir, name.as_bytes())? {
-            Some((_, entry)) => self.core.head_of(entry)?,
+        Nodes::of(&mut self.files).dir(dir)?;
+        let head = match Nodes::of(&mut self.files).find(dir, name.as_bytes())? {
+            Some((_, entry)) => Nodes::of(&mut self.files).head_of(entry)?,
             None => {
-                let older = self.core.find_version(dir, name.as_bytes())?;
+                let older = Versions::of(&mut self.files).find_version(dir, name.as_bytes())?;
                 older.ok_or(Kind::NotFound)?.1
             }
         };
@@ -131,14 +136,14 @@ impl Attached {
     }
 
     pub(crate) fn parent(&mut self, dir: NodeId) -> Result<Entry> {
-        let (place, head) = self.core.dir(uid_of(dir)?)?;
+        let (place, head) = Nodes::of(&mut self.files).dir(uid_of(dir)?)?;
         if place.dir == crate::entry::NOWHERE {
             return match is_named(&place) {
                 true => self.entry(&head),
                 false => Err(Kind::Stale.into()),
             };
         }
-        let (_, parent) = self.core.dir(place.dir)?;
+        let (_, parent) = Nodes::of(&mut self.files).dir(place.dir)?;
         self.entry(&parent)
     }
 
@@ -151,11 +156,11 @@ impl Attached {
         set: &SetAttr,
     ) -> Result<Entry> {
         let dir = uid_of(dir)?;
-        let made = self
-            .core
-            .change(cx.now, |c| c.make(dir, name.as_bytes(), what, set, cx.now));
+        let made = self.files.change(cx.now, |c| {
+            Names::of(c).make(dir, name.as_bytes(), what, set, cx.now)
+        });
         match made {
-            Err(_) if self.core.too_much && set.size.is_some_and(|size| size > 0) => {
+            Err(_) if self.files.core.too_much && set.size.is_some_and(|size| size > 0) => {
                 self.make_in_steps(cx, dir, name, what, set)
             }
             made => self.entry(&made?),
@@ -170,11 +175,11 @@ impl Attached {
         how: Create,
         set: &SetAttr,
     ) -> Result<(Entry, OpenId)> {
-        self.core.writable()?;
+        self.files.core.writable()?;
         let entry = match self.lookup(dir, name) {
             Ok(_) if how == Create::New => return Err(Kind::Exists.into()),
             Ok(found) => {
-                Core::check_file(&self.head(found.node)?)?;
+                self.head(found.node)?.check_file()?;
                 match how {
                     Create::Truncate => self.set_attr(cx, found.node, &SetAttr::size(0))?,
                     _ => found.attr,
@@ -197,23 +202,25 @@ impl Attached {
         name: Name<'_>,
     ) -> Result<Entry> {
         let (uid, dir) = (uid_of(node)?, uid_of(dir)?);
-        self.core
-            .change(cx.now, |c| c.link(uid, dir, name.as_bytes(), cx.now))?;
+        self.files.change(cx.now, |c| {
+            Names::of(c).link(uid, dir, name.as_bytes(), cx.now)
+        })?;
         let head = self.head(node)?;
         self.entry(&head)
     }
 
     pub(crate) fn unlink(&mut self, cx: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<()> {
         let dir = uid_of(dir)?;
-        self.core
-            .change(cx.now, |c| c.unlink(dir, name.as_bytes(), cx.now))?;
+        self.files.change(cx.now, |c| {
+            Names::of(c).unlink(dir, name.as_bytes(), cx.now)
+        })?;
         self.see_off(cx)
     }
 
     pub(crate) fn rmdir(&mut self, cx: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<()> {
         let dir = uid_of(dir)?;
-        self.core
-            .change(cx.now, |c| c.rmdir(dir, name.as_bytes(), cx.now))
+        self.files
+            .change(cx.now, |c| Names::of(c).rmdir(dir, name.as_bytes(), cx.now))
     }
 
     pub(crate) fn rename(
@@ -225,8 +232,8 @@ impl Attached {
     ) -> Result<()> {
         let from = (uid_of(from.0)?, from.1.as_bytes());
         let to = (uid_of(to.0)?, to.1.as_bytes());
-        self.core
-            .change(cx.now, |c| c.rename(from, to, flags, cx.now))?;
+        self.files
+            .change(cx.now, |c| Names::of(c).rename(from, to, flags, cx.now))?;
         self.see_off(cx)
     }
 
@@ -238,27 +245,27 @@ impl Attached {
         }
         let done = self.try_set(cx, uid, set);
         let head = match (done, set.size) {
-            (Err(_), Some(size)) if self.core.too_much => {
+            (Err(_), Some(size)) if self.files.core.too_much => {
                 self.grow_and(cx, uid, size, |this| this.try_set(cx, uid, set))?
             }
             (done, _) => done?,
         };
         self.see_off(cx)?;
-        if !self.core.is_open(uid) {
-            self.core.seal(uid, cx.now)?;
+        if !self.files.is_open(uid) {
+            Sealing::of(&mut self.files).seal(uid, cx.now)?;
         }
         self.attr_of(&head)
     }
 
     fn try_set(&mut self, cx: &Ctx<'_>, uid: u64, set: &SetAttr) -> Result<Head> {
-        self.core.change(cx.now, |c| {
-            let (place, mut head) = c.home(uid)?;
+        self.files.change(cx.now, |c| {
+            let (place, mut head) = Nodes::of(c).home(uid)?;
             if set.dos.is_some() {
                 return Err(Kind::Unsupported.into());
             }
             if let Some(size) = set.size {
-                Core::check_newest(&place, &head)?;
-                c.resize(&mut head, size)?;
+                head.check_newest(&place)?;
+                File::of(c).resize(&mut head, size)?;
                 head.mtime = cx.now;
             }
             head.mode = set.mode.map_or(head.mode, |m| m & 0o7777);
@@ -266,7 +273,7 @@ impl Attached {
             head.group = set.gid.unwrap_or(head.group);
             set_times(&mut head, set, cx.now);
             head.touch(cx.now, false);
-            c.keep(&place, head.clone())?;
+            Nodes::of(c).keep(&place, head.clone())?;
             Ok(head)
         })
     }
@@ -274,7 +281,7 @@ impl Attached {
     pub(crate) fn read_link(&mut self, node: NodeId) -> Result<Vec<u8>> {
         let head = self.head(node)?;
         match head.kind {
-            FileKind::Symlink => self.core.parts(&head, Part::Target),
+            FileKind::Symlink => Nodes::of(&mut self.files).parts(&head, Part::Target),
             _ => Err(Kind::Invalid.into()),
         }
     }
@@ -287,17 +294,17 @@ impl Attached {
             mode,
             checked: false,
         };
-        self.core.opens.add(uid, open)
+        self.files.opens.add(uid, open)
     }
 
     pub(crate) fn open(&mut self, node: NodeId, mode: Mode) -> Result<OpenId> {
         if mode != Mode::Read {
-            self.core.writable()?;
+            self.files.core.writable()?;
         }
-        let (place, head) = self.core.home(uid_of(node)?)?;
+        let (place, head) = Nodes::of(&mut self.files).home(uid_of(node)?)?;
         match head.kind {
             FileKind::File | FileKind::Dir if mode == Mode::Read => {}
-            FileKind::File => Core::check_newest(&place, &head)?,
+            FileKind::File => head.check_newest(&place)?,
             FileKind::Dir => return Err(Kind::IsDir.into()),
             _ => return Err(Kind::Invalid.into()),
         }
@@ -309,23 +316,23 @@ impl Attached {
     /// # Errors
     /// `Stale`.
     pub(crate) fn opened(&self, open: OpenId) -> Result<u64> {
-        self.core.opens.get(open).map(|open| open.uid)
+        self.files.opens.get(open).map(|open| open.uid)
     }
 
     pub(crate) fn close(&mut self, cx: &Ctx<'_>, open: OpenId) -> Result<()> {
-        let closed = self.core.opens.remove(open)?;
+        let closed = self.files.opens.remove(open)?;
         if !closed.is_last {
             return Ok(());
         }
         let uid = closed.node;
-        self.core.reserved.give_back(uid);
-        self.core.seal(uid, cx.now)?;
+        self.files.core.reserved.give_back(uid);
+        Sealing::of(&mut self.files).seal(uid, cx.now)?;
         self.release(cx, uid)
     }
 
     /// Does what the last change left to be done.
     fn see_off(&mut self, cx: &Ctx<'_>) -> Result<()> {
-        let leaving = std::mem::take(&mut self.core.leaving);
+        let leaving = std::mem::take(&mut self.files.leaving);
         leaving
             .into_iter()
             .try_for_each(|uid| self.release(cx, uid))
@@ -334,26 +341,26 @@ impl Attached {
     /// Lets a node go that is neither open nor has a name; of one that has a
     /// name, the versions that are too many.
     fn release(&mut self, cx: &Ctx<'_>, uid: u64) -> Result<()> {
-        if self.core.writable().is_err() {
+        if self.files.core.writable().is_err() {
             return Ok(());
         }
-        match self.core.home(uid) {
-            Ok((place, _)) if is_named(&place) => self.core.shed(uid, cx.now),
-            Ok(_) if self.core.is_open(uid) => Ok(()),
-            Ok(_) => self.core.let_go(uid, cx.now),
+        match Nodes::of(&mut self.files).home(uid) {
+            Ok((place, _)) if is_named(&place) => Versions::of(&mut self.files).shed(uid, cx.now),
+            Ok(_) if self.files.is_open(uid) => Ok(()),
+            Ok(_) => Versions::of(&mut self.files).let_go(uid, cx.now),
             Err(e) if e == Kind::Stale => Ok(()),
             Err(e) => Err(e),
         }
     }
 
     pub(crate) fn read(&mut self, open: OpenId, offset: u64, buf: &mut [u8]) -> Result<usize> {
-        let Open { uid, checked, .. } = *self.core.opens.get(open)?;
+        let Open { uid, checked, .. } = *self.files.opens.get(open)?;
         let first = offset == 0 && !checked;
-        let (_, head) = self.core.home(uid)?;
-        Core::check_file(&head)?;
-        let read = self.core.read(&head, offset, buf, first)?;
+        let (_, head) = Nodes::of(&mut self.files).home(uid)?;
+        head.check_file()?;
+        let read = File::of(&mut self.files).read(&head, offset, buf, first)?;
         if first && read > 0 {
-            self.core.opens.get_mut(open)?.checked = true;
+            self.files.opens.get_mut(open)?.checked = true;
         }
         Ok(read)
     }
@@ -365,37 +372,37 @@ impl Attached {
         offset: Option<u64>,
         data: &[u8],
     ) -> Result<u64> {
-        let Open { uid, mode, .. } = *self.core.opens.get(open)?;
-        let (_, head) = self.core.home(uid)?;
-        Core::check_file(&head)?;
+        let Open { uid, mode, .. } = *self.files.opens.get(open)?;
+        let (_, head) = Nodes::of(&mut self.files).home(uid)?;
+        head.check_file()?;
         if mode == Mode::Read {
             return Err(Kind::Invalid.into());
         }
         if data.is_empty() {
-            self.core.writable()?;
+            self.files.core.writable()?;
             return offset
                 .unwrap_or(head.size)
                 .checked_add(0)
                 .ok_or_else(|| Kind::TooBig.into());
         }
         let at = offset.unwrap_or(head.size);
-        self.core.unseal(uid, at, cx.now)?;
+        Sealing::of(&mut self.files).unseal(uid, at, cx.now)?;
         let mut end = self.try_write(cx, uid, at, data);
-        if end.is_err() && self.core.too_much {
+        if end.is_err() && self.files.core.too_much {
             end = self.grow_and(cx, uid, at, |this| this.write_in_steps(cx, uid, at, data));
         }
         if end.is_err() {
-            self.core.note_failed_write(uid, at);
+            Sealing::of(&mut self.files).note_failed_write(uid, at);
         }
         let end = end?;
-        self.core.note_write(uid, at, data)?;
-        self.core.write_through()?;
+        Sealing::of(&mut self.files).note_write(uid, at, data)?;
+        File::of(&mut self.files).write_through()?;
         Ok(end)
     }
 
     pub(crate) fn fsync(&mut self, cx: &Ctx<'_>, open: OpenId) -> Result<()> {
         self.opened(open)?;
-        self.core.commit(cx.now)
+        self.files.core.commit(cx.now)
     }
 
     pub(crate) fn extents(
@@ -406,24 +413,24 @@ impl Attached {
         out: &mut Vec<Extent>,
     ) -> Result<()> {
         let uid = self.opened(open)?;
-        let (_, head) = self.core.home(uid)?;
-        Core::check_file(&head)?;
-        self.core.extents(&head, offset, len, out)
+        let (_, head) = Nodes::of(&mut self.files).home(uid)?;
+        head.check_file()?;
+        File::of(&mut self.files).extents(&head, offset, len, out)
     }
 
     // ---- Listing ----
 
     pub(crate) fn readdir(&mut self, open: OpenId, from: Cookie, out: &mut DirBuf) -> Result<bool> {
         let dir = self.opened(open)?;
-        self.core.dir(dir)?;
+        Nodes::of(&mut self.files).dir(dir)?;
         let prefix = dir_prefix(dir);
         let mut start = match from {
             Cookie::START => prefix.clone(),
-            cookie => self.cookies.key_after(&mut self.core, dir, cookie)?,
+            cookie => self.cookies.key_after(&mut self.files, dir, cookie)?,
         };
         let mut last = Vec::new();
         loop {
-            let leaf = self.core.leaf(&start)?;
+            let leaf = Tree::of(&mut self.files.core).leaf(&start)?;
             for (key, value) in leaf.cells() {
                 if !key.starts_with(&prefix) {
                     return Ok(true);
@@ -458,7 +465,7 @@ impl Attached {
         let Some(entry) = Named::decode(value) else {
             return Ok(None);
         };
-        let head = self.core.head_of(entry)?;
+        let head = Nodes::of(&mut self.files).head_of(entry)?;
         let attr = self.attr_of(&head)?;
         Ok(Some((
             attr.node,
@@ -470,21 +477,3 @@ impl Attached {
 
 /// A node as a listing shows it.
 type Shown = (NodeId, FileKind, Option<Attr>);
-
-impl Core {
-    /// Destroys what a crash left without a name.
-    ///
-    /// # Errors
-    /// `Corrupt`, `Io`, `NoSpace`.
-    pub(crate) fn destroy_all_nameless(&mut self) -> Result<()> {
-        let now = volary_core::Time::EPOCH;
-        let found = self.nameless()?;
-        if found.is_empty() || self.takes == Takes::Nothing || made(Mistake::NamelessStay) {
-            return Ok(());
-        }
-        for (_, head) in found {
-            self.let_go(head.uid, now)?;
-        }
-        self.commit(now)
-    }
-}

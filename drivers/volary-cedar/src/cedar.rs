@@ -126,7 +126,7 @@ impl Format for Cedar {
 /// As [`Format::attach_over`](volary_core::Format::attach_over).
 fn attach(dev: Arc<dyn BlockDevice>, how: &Attach, remote: Option<Remote>) -> Result<Fs> {
     let attached = Attached::new(dev, how)?;
-    let layout = &attached.core.layout;
+    let layout = &attached.files.core.layout;
     if let Some(remote) = remote.as_ref().filter(|r| r.name != layout.remote) {
         let own = match layout.has_remote() {
             true => format!("keeps files of '{}'", escape(layout.remote.as_bytes())),

@@ -324,6 +324,7 @@ mod tests {
     use crate::cedar::CEDAR;
     use crate::info::LOOK;
     use crate::recover::{How, open};
+    use crate::tree::Tree;
     use std::sync::Arc;
     use volary_block::MemDevice;
     use volary_core::{Format, Make, Options, Time};
@@ -345,18 +346,24 @@ mod tests {
         let (mut used, mut samples, mut end) = (0, 0, 0);
         for i in 0..3000_u32 {
             let key = (i % 50).to_be_bytes();
-            core.change(Time::EPOCH, |c| c.put(&key, &[7; 100]))
+            core.change(Time::EPOCH, |c| Tree::of(&mut c.core).put(&key, &[7; 100]))
                 .unwrap();
-            core.commit(Time::EPOCH).unwrap();
-            end = end.max(core.log.position);
+            core.core.commit(Time::EPOCH).unwrap();
+            end = end.max(core.core.log.position);
             if i > 500 {
-                used += core.log.records.iter().map(|r| u64::from(r.1)).sum::<u64>();
+                used += core
+                    .core
+                    .log
+                    .records
+                    .iter()
+                    .map(|r| u64::from(r.1))
+                    .sum::<u64>();
                 samples += 1;
             }
         }
         // Behind the last place where the longest record fits none begins.
         let share = used as f64 / (samples * u64::from(end)) as f64;
-        let whole = used as f64 / (samples * u64::from(core.layout.log_len())) as f64;
+        let whole = used as f64 / (samples * u64::from(core.core.layout.log_len())) as f64;
         println!("{share:.3} of what records fill is in use, {whole:.3} of the log");
         assert!((share - 5.0 / 6.0).abs() < 0.03, "{share}");
     }

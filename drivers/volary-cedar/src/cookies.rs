@@ -5,8 +5,9 @@
 //! listing goes on after a name that was removed meanwhile. Others are looked
 //! for in the directory.
 
-use crate::core::Core;
 use crate::entry::{Place, dir_prefix, name_prefix};
+use crate::files::Files;
+use crate::tree::Tree;
 use siphasher::sip::SipHasher24;
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hasher;
@@ -68,13 +69,13 @@ impl Cookies {
     /// # Errors
     /// `Invalid` for a cookie that no name in the directory has, unless it was
     /// given out of late; `Corrupt`, `Io`.
-    pub(crate) fn key_after(&self, core: &mut Core, dir: u64, cookie: Cookie) -> Result<Vec<u8>> {
+    pub(crate) fn key_after(&self, files: &mut Files, dir: u64, cookie: Cookie) -> Result<Vec<u8>> {
         if let Some(name) = self.names.get(&(dir, cookie.0)) {
             return Ok(past_name(dir, name));
         }
         let prefix = dir_prefix(dir);
         let mut found = None;
-        core.scan(&prefix, &mut |key, _| {
+        Tree::of(&mut files.core).scan(&prefix, &mut |key, _| {
             if !key.starts_with(&prefix) {
                 return false;
             }

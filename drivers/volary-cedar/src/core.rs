@@ -6,9 +6,7 @@
 //! what one log record holds: a txn that does not fit makes the batch before it
 //! be committed first.
 
-use crate::ahead::Ahead;
 use crate::delta::{Delta, RunSet};
-use crate::found::Found;
 use crate::leader::Leader;
 use crate::log::Anchor;
 use crate::map_home::MapHome;
@@ -16,25 +14,13 @@ use crate::mistakes::{Mistake, made};
 use crate::page::Image;
 use crate::reserve::Reservations;
 use crate::runs::{Run, Runs};
-use crate::sums::{Known, Sums};
 use crate::table::Table;
 use crate::vam::{Vam, Want};
 use crate::volume::Layout;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 use volary_block::Cache;
-use volary_core::{Error, Kind, Mode, Result, Time};
-use volary_ondisk::Opens;
-use volary_ondisk::retry::{Stop, with_commits};
-
-/// One open.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Open {
-    pub(crate) uid: u64,
-    pub(crate) mode: Mode,
-    /// Whether the leader was looked at.
-    pub(crate) checked: bool,
-}
+use volary_core::{Error, Kind, Result, Time};
 
 /// Longest time between a change and its commit, unless told otherwise (paper, section 5.4).
 pub(crate) const COMMIT_TIME: Duration = Duration::from_millis(500);
@@ -166,21 +152,8 @@ pub(crate) struct Core {
     pub(crate) commit_time: Duration,
     /// Whether data is written as soon as it comes, as in the paper.
     pub(crate) through: bool,
-    pub(crate) ahead: Ahead,
-    /// Whether what is read is held to checksums, where there are any.
-    pub(crate) looks_at_sums: bool,
-    /// The checksums of the file that was read last.
-    pub(crate) known: Option<Known>,
-    /// Files that were written since they were sealed, with the checksums of as much of them as is known.
-    pub(crate) to_seal: BTreeMap<u64, Sums>,
-    /// The open table, by uid.
-    pub(crate) opens: Opens<Open>,
     /// Whether the last change failed as no log record holds it: in steps it may be made.
     pub(crate) too_much: bool,
-    /// What was found wrong in passing.
-    pub(crate) found: Found,
-    /// Nodes that lost their last name, or have a version too many.
-    pub(crate) leaving: Vec<u64>,
     /// Changes and commits that are under way.
     pub(crate) at_work: u32,
     next_uid: u64,
@@ -207,14 +180,7 @@ impl Core {
             map_slot: 0,
             commit_time: COMMIT_TIME,
             through: false,
-            ahead: Ahead::default(),
-            looks_at_sums: true,
-            known: None,
-            to_seal: BTreeMap::new(),
-            opens: Opens::default(),
             too_much: false,
-            found: Found::default(),
-            leaving: Vec::new(),
             at_work: 0,
             next_uid: 1,
         }
@@ -235,11 +201,6 @@ impl Core {
                 "a change was cut off by a fault: the volume takes no more of them",
             )),
         }
-    }
-
-    /// Returns whether a node is open.
-    pub(crate) fn is_open(&self, uid: u64) -> bool {
-        self.opens.is_open(uid)
     }
 
     /// Returns a uid that no node ever had.
@@ -371,63 +332,14 @@ impl Core {
 
     // ---- Changes ----
 
-    /// Does a change whole or not at all. If there is no room but what the next
-    /// commit frees, commits and tries again.
-    ///
-    /// # Errors
-    /// `ReadOnly`; what `change` answers; `NoSpace` for a change that no log
-    /// record can hold; `Io`, after which the volume takes no changes.
-    pub(crate) fn change<T>(
-        &mut self,
-        now: Time,
-        change: impl FnMut(&mut Self) -> Result<T>,
-    ) -> Result<T> {
-        self.whole(|core| core.change_now(now, change))
-    }
-
-    fn change_now<T>(
-        &mut self,
-        now: Time,
-        mut change: impl FnMut(&mut Self) -> Result<T>,
-    ) -> Result<T> {
-        self.too_much = false;
-        self.writable()?;
-        self.begin()?;
-        let done = with_commits(
-            self,
-            |core| {
-                let done = core.attempt(now, &mut change);
-                done.map_err(|e| Stop::from(e).or_commit(|| core.commit_gives_room()))
-            },
-            |core| core.commit(now),
-        )?;
-        if self.is_due(now) {
-            self.commit(now)?;
-        }
-        Ok(done)
-    }
-
     /// Returns whether a change for which there was no room may fit after a commit.
-    fn commit_gives_room(&self) -> bool {
+    pub(crate) fn commit_gives_room(&self) -> bool {
         let frees_nothing = self.batch.freed.is_empty() && self.batch.cut.is_empty();
         !self.too_much && !frees_nothing
     }
 
-    fn attempt<T>(
-        &mut self,
-        now: Time,
-        change: &mut impl FnMut(&mut Self) -> Result<T>,
-    ) -> Result<T> {
-        self.too_much = false;
-        let result = change(self).and_then(|done| self.install(now).map(|()| done));
-        if result.is_err() {
-            self.undo();
-        }
-        result
-    }
-
     /// Returns whether the batch has waited long enough.
-    fn is_due(&self, now: Time) -> bool {
+    pub(crate) fn is_due(&self, now: Time) -> bool {
         let Some(since) = self.batch.since else {
             return false;
         };
@@ -530,7 +442,7 @@ impl Core {
     }
 
     /// Makes the txn part of the batch.
-    fn install(&mut self, now: Time) -> Result<()> {
+    pub(crate) fn install(&mut self, now: Time) -> Result<()> {
         self.check_fits()?;
         let all = self
             .txn

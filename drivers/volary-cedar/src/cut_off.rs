@@ -30,6 +30,7 @@ mod tests {
     use crate::CEDAR;
     use crate::attached::Attached;
     use crate::fs::local;
+    use crate::tree::Tree;
     use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::sync::Arc;
     use volary_block::MemDevice;
@@ -63,8 +64,8 @@ mod tests {
         as_root(|cx| fs.sync(cx)).unwrap();
         let panicked = catch_unwind(AssertUnwindSafe(|| {
             let mut state = fs.state().unwrap();
-            state.core.change(NOW, |core| -> Result<()> {
-                core.put(b"\x01half of a change", b"and no more")?;
+            state.files.change(NOW, |core| -> Result<()> {
+                Tree::of(&mut core.core).put(b"\x01half of a change", b"and no more")?;
                 panic!("planted");
             })
         }));

@@ -1,38 +1,28 @@
 //! The content of files: room, reading, writing, cutting.
 
-use crate::core::{Batch, Core};
+use crate::core::Batch;
 use crate::entry::Head;
+use crate::files::Files;
 use crate::leader::Leader;
+use crate::nodes::Nodes;
 use crate::runs::{Run, Runs};
+use crate::sealing::Sealing;
 use crate::vam::Want;
+use crate::versions::Versions;
 use volary_block::Stage;
-use volary_core::{Error, Extent, FileKind, Finding, Kind, Place, Result, Severity};
+use volary_core::{Error, Extent, Finding, Kind, Place, Result, Severity};
 
 /// Zeros that are written at a time, in bytes.
 const ZEROS: usize = 64 << 10;
 
-impl Core {
-    /// Largest file, in bytes.
-    pub(crate) fn size_max(&self) -> u64 {
-        (u64::from(self.layout.pages) * u64::from(self.layout.page)).max(1 << 40)
-    }
+/// The content of files.
+pub(crate) struct File<'a> {
+    pub(crate) files: &'a mut Files,
+}
 
-    /// Pages that content of `size` bytes takes, the leader with them.
-    pub(crate) fn pages_for(&self, size: u64) -> u32 {
-        match size.div_ceil(u64::from(self.layout.page)) {
-            0 => 0,
-            n => u32::try_from(n + 1).unwrap_or(u32::MAX),
-        }
-    }
-
-    /// # Errors
-    /// `IsDir`; `Invalid` for what is neither file nor directory.
-    pub(crate) fn check_file(head: &Head) -> Result<()> {
-        match head.kind {
-            FileKind::File => Ok(()),
-            FileKind::Dir => Err(Kind::IsDir.into()),
-            _ => Err(Kind::Invalid.into()),
-        }
+impl<'a> File<'a> {
+    pub(crate) fn of(files: &'a mut Files) -> Self {
+        Self { files }
     }
 
     /// Gives a file room for `size` bytes at least. New pages are not written. If it
@@ -41,11 +31,11 @@ impl Core {
     /// # Errors
     /// `NoSpace`, for that past the end of its last page too.
     fn grow(&mut self, head: &mut Head, runs: &mut Runs, size: u64, grows: bool) -> Result<()> {
-        let (total, have) = (self.pages_for(size), runs.pages());
+        let (total, have) = (self.files.core.layout.pages_for(size), runs.pages());
         if size > head.size
             && let Some(page) = self.page_past(runs, head.size)
         {
-            self.check_rest(page)?;
+            self.files.core.check_rest(page)?;
         }
         if total <= have {
             return Ok(());
@@ -54,18 +44,18 @@ impl Core {
             len: total - have,
             near: runs.0.last().map(|r| r.start + r.len),
             total,
-            grows: Some(head.uid).filter(|uid| grows && self.is_open(*uid)),
+            grows: Some(head.uid).filter(|uid| grows && self.files.is_open(*uid)),
         };
         let old = runs.leader();
-        for run in self.take(&want)? {
+        for run in self.files.core.take(&want)? {
             runs.push(run);
         }
-        self.set_runs(head, old, runs)
+        Nodes::of(self.files).set_runs(head, old, runs)
     }
 
     /// Returns the page that a file's last bytes share with what is past its end.
     fn page_past(&self, runs: &Runs, size: u64) -> Option<u32> {
-        let page = u64::from(self.layout.page);
+        let page = u64::from(self.files.core.layout.page);
         let at = u32::try_from(size / page + 1).ok()?;
         let run = runs.find(at).filter(|_| !size.is_multiple_of(page))?;
         Some(run.start)
@@ -77,28 +67,28 @@ impl Core {
     /// # Errors
     /// `IsDir`, `Invalid`; `TooBig`, `NoSpace`.
     pub(crate) fn resize(&mut self, head: &mut Head, size: u64) -> Result<()> {
-        Self::check_file(head)?;
-        if size > self.size_max() {
+        head.check_file()?;
+        if size > self.files.core.layout.size_max() {
             return Err(Kind::TooBig.into());
         }
-        let mut runs = self.runs(head)?;
-        if size == 0 && head.size > 0 && self.put_by(head)? {
+        let mut runs = Nodes::of(self.files).runs(head)?;
+        if size == 0 && head.size > 0 && Versions::of(self.files).put_by(head)? {
             return Ok(());
         }
         if size != head.size {
-            self.note_size(head, size)?;
+            Sealing::of(self.files).note_size(head, size)?;
         }
         if size < head.size {
             let old = runs.leader();
-            let gone = runs.cut(self.pages_for(size));
+            let gone = runs.cut(self.files.core.layout.pages_for(size));
             // What is kept for it is not behind its end any more.
-            self.reserved.give_back(head.uid);
+            self.files.core.reserved.give_back(head.uid);
             if !gone.is_empty() {
-                self.free(gone);
-                self.set_runs(head, old, &runs)?;
+                self.files.core.free(gone);
+                Nodes::of(self.files).set_runs(head, old, &runs)?;
             }
             if let Some(page) = self.page_past(&runs, size) {
-                self.free_rest(page);
+                self.files.core.free_rest(page);
             }
         } else if size > head.size {
             self.grow(head, &mut runs, size, false)?;
@@ -110,30 +100,17 @@ impl Core {
 
     /// Returns bytes that the pages of a file can hold.
     fn room_end(&self, runs: &Runs) -> u64 {
-        u64::from(runs.pages().saturating_sub(1)) * u64::from(self.layout.page)
-    }
-
-    /// Cuts a range of a file's bytes into stretches of the device.
-    pub(crate) fn stretches(&self, runs: &Runs, offset: u64, len: u64) -> Vec<(u64, u64)> {
-        let page = u64::from(self.layout.page);
-        let mut out = Vec::new();
-        let (mut at, end) = (offset, offset + len);
-        while at < end {
-            // The leader is page 0 of the runs.
-            let Some(run) = u32::try_from(at / page + 1).ok().and_then(|p| runs.find(p)) else {
-                break;
-            };
-            let within = at % page;
-            let n = (u64::from(run.len) * page - within).min(end - at);
-            out.push((self.layout.offset(run.start) + within, n));
-            at += n;
-        }
-        out
+        u64::from(runs.pages().saturating_sub(1)) * u64::from(self.files.core.layout.page)
     }
 
     fn zero(&mut self, runs: &Runs, from: u64, to: u64) -> Result<()> {
         let zeros = vec![0; ZEROS.min(usize::try_from(to.saturating_sub(from)).unwrap_or(ZEROS))];
-        for (offset, len) in self.stretches(runs, from, to.saturating_sub(from)) {
+        for (offset, len) in self
+            .files
+            .core
+            .layout
+            .stretches(runs, from, to.saturating_sub(from))
+        {
             let mut done = 0;
             while done < len {
                 let n = (len - done).min(ZEROS as u64);
@@ -147,9 +124,9 @@ impl Core {
 
     /// Puts data where it belongs; on the device at once if it is long.
     fn put_data(&mut self, offset: u64, data: &[u8]) -> Result<()> {
-        match data.len() >= self.cache.direct_from() {
-            true => self.cache.write_direct(offset, data),
-            false => self.cache.write(offset, data, Stage::DATA),
+        match data.len() >= self.files.core.cache.direct_from() {
+            true => self.files.core.cache.write_direct(offset, data),
+            false => self.files.core.cache.write(offset, data, Stage::DATA),
         }
     }
 
@@ -160,10 +137,10 @@ impl Core {
     /// `TooBig`, `NoSpace`.
     pub(crate) fn make_room(&mut self, head: &mut Head, offset: u64, len: u64) -> Result<Runs> {
         let end = offset.checked_add(len).ok_or(Kind::TooBig)?;
-        if end > self.size_max() {
+        if end > self.files.core.layout.size_max() {
             return Err(Kind::TooBig.into());
         }
-        let mut runs = self.runs(head)?;
+        let mut runs = Nodes::of(self.files).runs(head)?;
         let had = self.room_end(&runs);
         self.grow(head, &mut runs, end.max(head.size), true)?;
         if offset > head.size {
@@ -184,7 +161,12 @@ impl Core {
     /// `Io`, `NoSpace` of the device.
     pub(crate) fn fill(&mut self, runs: &Runs, offset: u64, data: &[u8]) -> Result<()> {
         let mut rest = data;
-        for (at, len) in self.stretches(runs, offset, data.len() as u64) {
+        for (at, len) in self
+            .files
+            .core
+            .layout
+            .stretches(runs, offset, data.len() as u64)
+        {
             let (now, later) = rest.split_at((len as usize).min(rest.len()));
             self.put_data(at, now)?;
             rest = later;
@@ -213,26 +195,30 @@ impl Core {
                 "a file of the remote that is not here",
             ));
         }
-        let runs = self.runs(head)?;
+        let runs = Nodes::of(self.files).runs(head)?;
         if first && offset == 0 {
             self.check_leader(head.uid, &runs, len)?;
         }
         let mut done = 0;
-        for (at, n) in self.stretches(&runs, offset, len) {
+        for (at, n) in self.files.core.layout.stretches(&runs, offset, len) {
             let to = buf.get_mut(done..done + n as usize).ok_or(Kind::Corrupt)?;
-            self.cache.read_once(at, to)?;
+            self.files.core.cache.read_once(at, to)?;
             done += n as usize;
         }
         if done as u64 != len {
             return Err(self.short(head.uid));
         }
         let data = buf.get(..done).unwrap_or_default();
-        self.hold_to_sums(head, &runs, offset, data)?;
+        Sealing::of(self.files).hold_to_sums(head, &runs, offset, data)?;
         Ok(done)
     }
 
     fn short(&self, uid: u64) -> Error {
-        let at = self.layout.offset(self.layout.table_a);
+        let at = self
+            .files
+            .core
+            .layout
+            .offset(self.files.core.layout.table_a);
         Error::corrupt(
             "runs",
             at,
@@ -245,22 +231,25 @@ impl Core {
     /// read in the order in which they lie are read ahead of: twice as much with
     /// each request, up to the longest.
     fn read_ahead(&mut self, page: u32, len: u64) {
-        if len >= self.cache.io_size() as u64 {
+        if len >= self.files.core.cache.io_size() as u64 {
             return;
         }
-        let end = page.saturating_add(self.pages_for(len));
-        let most = (self.cache.io_size() as u32 / self.layout.page).max(1);
-        let Some(pages) = self.ahead.pages(page..end, most) else {
+        let end = page.saturating_add(self.files.core.layout.pages_for(len));
+        let most = (self.files.core.cache.io_size() as u32 / self.files.core.layout.page).max(1);
+        let Some(pages) = self.files.ahead.pages(page..end, most) else {
             return;
         };
-        let bytes = u64::from(pages) * u64::from(self.layout.page);
-        self.cache.prefetch(self.layout.offset(page), bytes);
+        let bytes = u64::from(pages) * u64::from(self.files.core.layout.page);
+        self.files
+            .core
+            .cache
+            .prefetch(self.files.core.layout.offset(page), bytes);
     }
 
     /// Reports that the leader of a file, in `page`, disagrees with the name table:
     /// once for each file and attachment.
     fn leader_differs(&mut self, uid: u64, page: u32, mended: bool) {
-        if !self.found.tells(uid) {
+        if !self.files.found.tells(uid) {
             return;
         }
         let repair = match mended {
@@ -270,12 +259,12 @@ impl Core {
         let finding = Finding {
             code: "leader",
             severity: Severity::Damage,
-            path: self.path_of(uid),
-            offset: Some(self.layout.offset(page)),
+            path: Nodes::of(self.files).path_of(uid),
+            offset: Some(self.files.core.layout.offset(page)),
             message: crate::leader::DIFFERS.into(),
             repair: repair.into(),
         };
-        self.found.untold.add(finding);
+        self.files.found.untold.add(finding);
     }
 
     /// Holds the leader to the name table, with the first access to a file's
@@ -285,20 +274,20 @@ impl Core {
             return Ok(());
         };
         self.read_ahead(page, len);
-        let found = match self.leader(page) {
+        let found = match self.files.core.leader(page) {
             Ok(found) => found,
             Err(e) if e == Kind::Io => None,
             Err(e) => return Err(e),
         };
-        if found == Some(Leader::of(uid, runs, &self.layout)) {
+        if found == Some(Leader::of(uid, runs, &self.files.core.layout)) {
             return Ok(());
         }
         if let Some(other) = found.filter(|l| l.uid != uid) {
-            let owns = self
+            let owns = Nodes::of(self.files)
                 .runs_of_uid(other.uid)
                 .is_ok_and(|r| r.leader() == Some(page));
             if owns {
-                let at = self.layout.offset(page);
+                let at = self.files.core.layout.offset(page);
                 return Err(Error::corrupt(
                     "leader",
                     at,
@@ -307,7 +296,7 @@ impl Core {
                 ));
             }
         }
-        let mended = self.mend_leader(uid, runs);
+        let mended = self.files.core.mend_leader(uid, runs);
         self.leader_differs(uid, page, mended);
         Ok(())
     }
@@ -324,10 +313,10 @@ impl Core {
         out: &mut Vec<Extent>,
     ) -> Result<()> {
         let len = head.size.saturating_sub(offset).min(len);
-        let runs = self.runs(head)?;
-        self.cache.write_stage(Stage::DATA)?;
+        let runs = Nodes::of(self.files).runs(head)?;
+        self.files.core.cache.write_stage(Stage::DATA)?;
         let mut at = offset;
-        for (start, n) in self.stretches(&runs, offset, len) {
+        for (start, n) in self.files.core.layout.stretches(&runs, offset, len) {
             out.push(Extent {
                 offset: at,
                 len: n,
@@ -345,18 +334,26 @@ impl Core {
     /// # Errors
     /// `Io`, `NoSpace`.
     pub(crate) fn write_through(&mut self) -> Result<()> {
-        if !self.through {
+        if !self.files.core.through {
             return Ok(());
         }
-        let Batch { fresh, sent, .. } = &mut self.batch;
+        let Batch { fresh, sent, .. } = &mut self.files.core.batch;
         while let Some((&page, leader)) = fresh.iter().find(|(page, _)| !sent.contains(page)) {
-            let image = leader.encode(&self.layout, page, self.log.epoch, self.log.seq);
-            self.cache
-                .write(self.layout.offset(page), &image, Stage::DATA)?;
+            let image = leader.encode(
+                &self.files.core.layout,
+                page,
+                self.files.core.log.epoch,
+                self.files.core.log.seq,
+            );
+            self.files.core.cache.write(
+                self.files.core.layout.offset(page),
+                &image,
+                Stage::DATA,
+            )?;
             fresh.remove(&page);
             sent.insert(page);
         }
-        self.cache.write_stage(Stage::DATA)
+        self.files.core.cache.write_stage(Stage::DATA)
     }
 }
 

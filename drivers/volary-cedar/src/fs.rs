@@ -4,6 +4,7 @@ use crate::attached::Attached;
 use crate::core::Takes;
 use crate::entry::ROOT_UID;
 use crate::names::Make;
+use crate::names::Names;
 use crate::nodes::node_id;
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::Arc;
@@ -45,20 +46,20 @@ pub(crate) fn local(attached: Attached) -> Result<CedarFs> {
         | Caps::EXTENTS
         | Caps::SWAP
         | Caps::ANY_NAME;
-    if attached.core.takes != Takes::Nothing {
+    if attached.files.core.takes != Takes::Nothing {
         bits |= Caps::WRITE;
     }
     let caps = Caps {
         bits,
-        name_max: attached.core.layout.name_max() as u16,
-        size_max: attached.core.size_max(),
+        name_max: attached.files.core.layout.name_max() as u16,
+        size_max: attached.files.core.layout.size_max(),
         time_step: 1,
     };
     Ok(CedarFs {
         caps,
-        commit_time: attached.core.commit_time,
+        commit_time: attached.files.core.commit_time,
         root: node_id(ROOT_UID)?,
-        found: attached.core.found.untold.any(),
+        found: attached.files.found.untold.any(),
         state: Mutex::new(attached),
     })
 }
@@ -66,7 +67,7 @@ pub(crate) fn local(attached: Attached) -> Result<CedarFs> {
 impl CedarFs {
     fn lock(&self) -> MutexGuard<'_, Attached> {
         let mut state = self.state.lock();
-        state.core.end_what_was_cut_off();
+        state.files.core.end_what_was_cut_off();
         state
     }
 
@@ -84,7 +85,7 @@ impl CedarFs {
     /// `Stale` once detached; `ReadOnly`.
     pub(crate) fn to_change(&self) -> Result<MutexGuard<'_, Attached>> {
         let state = self.state()?;
-        state.core.writable()?;
+        state.files.core.writable()?;
         Ok(state)
     }
 }
@@ -116,7 +117,7 @@ impl FileSystem for CedarFs {
 
     fn findings(&self) -> Vec<Finding> {
         match self.found.load(Ordering::Acquire) {
-            true => self.lock().core.found.untold.take(),
+            true => self.lock().files.found.untold.take(),
             false => Vec::new(),
         }
     }
@@ -175,10 +176,10 @@ impl FileSystem for CedarFs {
         set: &SetAttr,
     ) -> Result<Entry> {
         let mut state = self.to_change()?;
-        let most = TARGET_MAX.min(state.core.layout.parts_len());
+        let most = TARGET_MAX.min(state.files.core.layout.parts_len());
         if target.len() > most {
             let dir = crate::nodes::uid_of(dir)?;
-            state.core.check_free(dir, name.as_bytes())?;
+            Names::of(&mut state.files).check_free(dir, name.as_bytes())?;
             return Err(Kind::NameTooLong.into());
         }
         state.make(cx, dir, name, Make::Symlink(target), set)

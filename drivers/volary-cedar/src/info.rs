@@ -80,23 +80,23 @@ fn state(recovered: &Recovered) -> String {
 /// # Errors
 /// As [`Format::info`](volary_core::Format::info).
 pub(crate) fn info(dev: Arc<dyn BlockDevice>) -> Result<Vec<Fact>> {
-    let (core, recovered) = open(dev, &LOOK)?;
-    let mut out = facts(&core.layout);
-    let page = u64::from(core.layout.page);
+    let (files, recovered) = open(dev, &LOOK)?;
+    let mut out = facts(&files.core.layout);
+    let page = u64::from(files.core.layout.page);
     out.push(Fact::number(
         "free",
-        u64::from(core.vam.free()) * page,
+        u64::from(files.core.vam.free()) * page,
         "bytes",
     ));
     out.push(Fact::number(
         "free in the name table",
-        u64::from(core.vam.table_free()),
+        u64::from(files.core.vam.table_free()),
         "pages",
     ));
-    out.push(Fact::number("epoch", u64::from(core.log.epoch), ""));
+    out.push(Fact::number("epoch", u64::from(files.core.log.epoch), ""));
     out.push(Fact::number(
         "last record",
-        core.log.seq.saturating_sub(1),
+        files.core.log.seq.saturating_sub(1),
         "",
     ));
     out.push(Fact::word("state", state(&recovered)));

@@ -14,10 +14,23 @@
 //! | `log`, `commit`, `recover` | records, group commit and thirds, recovery |
 //! | `vam`, `reserve`, `delta`, `map_home`, `logged_map` | room: in memory, kept for open files, in records, at home |
 //! | `runs`, `leader`, `sums`, `sealing` | where files lie, leader pages, checksums of data |
-//! | `core`, `found` | changes that are made whole or not at all; what is wrong in passing |
+//! | `core` | the volume below names: pages of the table, room, leaders, the batch |
+//! | `files`, `found` | opens and changes that are made whole or not at all; what is wrong in passing |
 //! | `entry`, `nodes`, `names`, `versions`, `file`, `ahead`, `steps`, `xattrs`, `cookies` | what UNIX asks of it |
 //! | `remote` | files of a remote: links, the cache, the connection, fetching |
 //! | `check`, `dump`, `make` and others | the tools |
+//!
+//! An attached volume is a few parts, each of which knows those above it:
+//!
+//! ```text
+//! Core               layout, cache, pages of the table, room, the log, the batch; commits
+//! ├─ Tree            the name table as a tree, and walks of it
+//! └─ Files           the core, opens, checksums that wait, nodes that leave; does changes
+//!    └─ Nodes        heads, places, runs and parts: has Tree
+//!       └─ Sealing   checksums of data
+//!          └─ Versions, File, Names, Links    older versions; content; names; the remote's nodes
+//!             └─ Attached                     the operations
+//! ```
 //!
 //! # Limits
 //! Names of 255 bytes (90 in pages of 512), 2^32 pages, files in about a million pieces
@@ -51,6 +64,7 @@ mod delta;
 mod dump;
 mod entry;
 mod file;
+mod files;
 mod found;
 mod fs;
 mod info;

@@ -275,6 +275,7 @@ mod tests {
     use crate::info::LOOK;
     use crate::recover::{How, open};
     use crate::torture::script::{Player, as_root, script};
+    use crate::tree::Tree;
     use crate::vam::Want;
     use std::sync::Arc;
     use volary_block::MemDevice;
@@ -316,11 +317,11 @@ mod tests {
     /// Holds if the map is as a walk finds it; whether no walk was needed.
     fn is_right(dev: &Arc<MemDevice>) -> bool {
         let (mut core, recovered) = open(dev.clone(), &LOOK).unwrap();
-        let walked = core.rebuild_map().unwrap();
+        let walked = Tree::of(&mut core.core).rebuild_map().unwrap();
         assert!(
-            core.vam == walked,
+            core.core.vam == walked,
             "{} free, {}",
-            core.vam.free(),
+            core.core.vam.free(),
             walked.free()
         );
         recovered.map_loaded
@@ -369,7 +370,7 @@ mod tests {
         as_root(|cx| fs.detach(cx)).unwrap();
         let (core, recovered) = open(dev, &LOOK).unwrap();
         assert!(recovered.map_loaded && recovered.records == 0);
-        assert_eq!(core.map_home.pages_due(), 0);
+        assert_eq!(core.core.map_home.pages_due(), 0);
     }
 
     /// What one change takes may be more than a record's end holds.
@@ -383,7 +384,7 @@ mod tests {
         let (mut core, _) = open(dev.clone(), &how).unwrap();
         let most = Delta::most(512) as u32;
         core.change(Time::EPOCH, |c| {
-            let all = c.take(&Want {
+            let all = c.core.take(&Want {
                 len: 4 * most,
                 near: None,
                 total: 1,
@@ -394,15 +395,15 @@ mod tests {
                 start: first + i * 2,
                 len: 1,
             });
-            c.free(odd.collect());
-            c.put(b"key", b"value")
+            c.core.free(odd.collect());
+            Tree::of(&mut c.core).put(b"key", b"value")
         })
         .unwrap();
-        core.commit(Time::EPOCH).unwrap();
-        let free = core.vam.free();
+        core.core.commit(Time::EPOCH).unwrap();
+        let free = core.core.vam.free();
         let (found, recovered) = open(dev, &LOOK).unwrap();
         assert!(recovered.records == 1 && recovered.map_loaded);
-        assert_eq!(found.vam.free(), free);
+        assert_eq!(found.core.vam.free(), free);
     }
 
     #[test]

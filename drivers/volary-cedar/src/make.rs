@@ -1,8 +1,11 @@
 //! Making a volume.
 
 use crate::core::{Core, LogState, Takes};
+use crate::files::Files;
 use crate::log::{Anchor, write_anchors};
+use crate::nodes::Nodes;
 use crate::ondisk::{LABEL_MAX, PAGE_MAX, PAGE_MIN, REMOTE_MAX};
+use crate::remote::link::Links;
 use crate::table::Table;
 use crate::vam::Vam;
 use crate::volume::{LOGGED_MIN, Layout, RECORD_OVERHEAD, RECORDS_IN_THIRD, TABLE_MIN, Wanted};
@@ -204,26 +207,29 @@ pub(crate) fn make(dev: &Arc<dyn BlockDevice>, how: &Make) -> Result<Vec<Fact>> 
     vam.mark_table(0, true);
     let cache = Cache::new(dev.clone(), CacheOptions::default());
     let facts = crate::info::facts(&layout);
-    let mut core = Core::new(layout, cache, table, vam, log);
-    core.takes = Takes::Unopened;
-    core.map_home.all_due();
-    core.start_table();
-    core.change(how.now, |c| c.make_root(how.now, mode, owner, group))?;
+    let mut files = Files::new(Core::new(layout, cache, table, vam, log));
+    files.core.takes = Takes::Unopened;
+    files.core.map_home.all_due();
+    start_table(&mut files.core);
+    files.change(how.now, |c| {
+        Nodes::of(c).make_root(how.now, mode, owner, group)
+    })?;
     if is_cache {
-        core.change(how.now, |c| c.link_root_far(how.now))?;
+        files.change(how.now, |c| Links::of(c).link_root_far(how.now))?;
     }
-    core.leave(how.now)?;
-    for page in core.layout.roots() {
-        dev.write_at(core.layout.offset(page), &core.layout.encode(page))?;
+    files.core.leave(how.now)?;
+    for page in files.core.layout.roots() {
+        dev.write_at(
+            files.core.layout.offset(page),
+            &files.core.layout.encode(page),
+        )?;
     }
     dev.flush()?;
     Ok(facts)
 }
 
-impl Core {
-    /// The table of a volume that has none: its root is an empty leaf.
-    fn start_table(&mut self) {
-        let root = crate::page::build(0, 0, self.layout.nonce, self.layout.page_len(), &[]);
-        self.table.change(0, root);
-    }
+/// Begins the table of a volume that has none: its root is an empty leaf.
+fn start_table(core: &mut Core) {
+    let root = crate::page::build(0, 0, core.layout.nonce, core.layout.page_len(), &[]);
+    core.table.change(0, root);
 }

@@ -1,11 +1,13 @@
 //! What lies where.
 
-use crate::core::Core;
 use crate::entry::{Entry, Place};
+use crate::files::Files;
 use crate::info::LOOK;
+use crate::nodes::Nodes;
 use crate::page::Image;
 use crate::recover::open;
 use crate::runs::Run;
+use crate::tree::Tree;
 use crate::walk::{Lost, Visitor};
 use std::sync::Arc;
 use volary_core::{BlockDevice, Error, Result, VolumeMap};
@@ -16,17 +18,17 @@ use volary_ondisk::map::{MapBuilder, Use};
 /// # Errors
 /// As [`Format::map`](volary_core::Format::map).
 pub(crate) fn map(dev: Arc<dyn BlockDevice>, cells: usize) -> Result<VolumeMap> {
-    let (mut core, _) = open(dev, &LOOK)?;
-    let page = u64::from(core.layout.page);
-    let size = core.layout.offset(core.layout.pages);
+    let (mut files, _) = open(dev, &LOOK)?;
+    let page = u64::from(files.core.layout.page);
+    let size = files.core.layout.offset(files.core.layout.pages);
     let mut map = MapBuilder::new(size, page, cells);
     let mut add = |run: Run, what| {
         map.add(u64::from(run.start) * page, u64::from(run.len) * page, what);
     };
-    let mut all = Files::default();
-    core.walk(&mut all)?;
+    let mut all = Heads::default();
+    Tree::of(&mut files.core).walk(&mut all)?;
     let mut breaks = 0;
-    for runs in files(&mut core, &all.heads) {
+    for runs in runs_of(&mut files, &all.heads) {
         breaks += runs.len().saturating_sub(1) as u64;
         let what = match runs.len() {
             1 => Use::File,
@@ -34,7 +36,11 @@ pub(crate) fn map(dev: Arc<dyn BlockDevice>, cells: usize) -> Result<VolumeMap> 
         };
         runs.iter().for_each(|run| add(*run, what));
     }
-    core.vam.free_runs().for_each(|run| add(run, Use::Free));
+    files
+        .core
+        .vam
+        .free_runs()
+        .for_each(|run| add(run, Use::Free));
     map.add_breaks(breaks);
     // What is of no file and not free is the format's own.
     Ok(map.finish(Use::System))
@@ -42,11 +48,11 @@ pub(crate) fn map(dev: Arc<dyn BlockDevice>, cells: usize) -> Result<VolumeMap> 
 
 /// The heads of files.
 #[derive(Default)]
-struct Files {
+struct Heads {
     heads: Vec<crate::entry::Head>,
 }
 
-impl Visitor for Files {
+impl Visitor for Heads {
     fn page(&mut self, _: u32, _: &Image) -> Result<()> {
         Ok(())
     }
@@ -63,7 +69,9 @@ impl Visitor for Files {
     }
 }
 
-fn files(core: &mut Core, heads: &[crate::entry::Head]) -> Vec<Vec<Run>> {
-    let runs = heads.iter().filter_map(|head| core.runs(head).ok());
+fn runs_of(files: &mut Files, heads: &[crate::entry::Head]) -> Vec<Vec<Run>> {
+    let runs = heads
+        .iter()
+        .filter_map(|head| Nodes::of(files).runs(head).ok());
     runs.map(|r| r.0).filter(|r| !r.is_empty()).collect()
 }

@@ -1,9 +1,13 @@
 //! Making, removing and renaming names. What is said here of one call is one
 //! change: whole or not at all.
 
-use crate::core::Core;
 use crate::entry::{Entry, Head, Part, Place, ROOT_UID, dir_prefix};
+use crate::file::File;
+use crate::files::Files;
+use crate::nodes::Nodes;
 use crate::nodes::{is_named, new_head};
+use crate::tree::Tree;
+use crate::versions::Versions;
 use volary_core::{Error, FileKind, Kind, RenameFlags, Result, SetAttr, SetTime, Time};
 use volary_ondisk::rename::{Target, Task, lies_in, task};
 
@@ -28,15 +32,26 @@ struct Found {
     is_older: bool,
 }
 
-impl Core {
+/// Names, as a change makes, moves and removes them.
+pub(crate) struct Names<'a> {
+    pub(crate) files: &'a mut Files,
+}
+
+impl<'a> Names<'a> {
+    pub(crate) fn of(files: &'a mut Files) -> Self {
+        Self { files }
+    }
+
     /// Checks that a name can be made in a directory.
     ///
     /// # Errors
     /// `NotDir`; `Exists`; `NotFound` in a directory that was removed;
     /// `NameTooLong`.
     pub(crate) fn check_free(&mut self, dir: u64, name: &[u8]) -> Result<()> {
-        let (_, head) = self.dir(dir)?;
-        if self.find(dir, name)?.is_some() || self.find_version(dir, name)?.is_some() {
+        let (_, head) = Nodes::of(self.files).dir(dir)?;
+        if Nodes::of(self.files).find(dir, name)?.is_some()
+            || Versions::of(self.files).find_version(dir, name)?.is_some()
+        {
             return Err(Kind::Exists.into());
         }
         if head.nlink == 0 {
@@ -46,7 +61,7 @@ impl Core {
     }
 
     fn check_name(&self, name: &[u8]) -> Result<()> {
-        match name.len() <= self.layout.name_max() {
+        match name.len() <= self.files.core.layout.name_max() {
             true => Ok(()),
             false => Err(Kind::NameTooLong.into()),
         }
@@ -71,35 +86,35 @@ impl Core {
             Make::Symlink(_) => FileKind::Symlink,
             Make::Special(kind, _) => kind,
         };
-        let mut head = new_head(self.new_uid()?, kind, now);
+        let mut head = new_head(self.files.core.new_uid()?, kind, now);
         head.mode = set.mode.unwrap_or(default_mode(kind)) & 0o7777;
         head.owner = set.uid.unwrap_or(0);
         head.group = set.gid.unwrap_or(0);
         set_times(&mut head, set, now);
         if matches!(what, Make::File | Make::Dir) {
-            head.keep = self.dir(dir)?.1.keep;
+            head.keep = Nodes::of(self.files).dir(dir)?.1.keep;
         }
         match what {
             Make::Dir => head.nlink = 2,
             Make::Symlink(target) => {
                 head.size = target.len() as u64;
-                self.set_parts(&mut head, Part::Target, target)?;
+                Nodes::of(self.files).set_parts(&mut head, Part::Target, target)?;
             }
             Make::Special(_, rdev) => head.size = rdev,
             Make::File => {
                 if let Some(size) = set.size {
-                    self.resize(&mut head, size)?;
+                    File::of(self.files).resize(&mut head, size)?;
                 }
             }
         }
-        self.put_entry(&Place::new(dir, name), &Entry::Head(head.clone()))?;
+        Nodes::of(self.files).put_entry(&Place::new(dir, name), &Entry::Head(head.clone()))?;
         self.entry_came(dir, head.is_dir(), now)?;
         Ok(head)
     }
 
     /// Counts the change of a directory that has one more entry.
     fn entry_came(&mut self, dir: u64, is_dir: bool, now: Time) -> Result<()> {
-        let (place, mut head) = self.dir(dir)?;
+        let (place, mut head) = Nodes::of(self.files).dir(dir)?;
         head.touch(now, true);
         if is_dir {
             if head.nlink >= LINKS_MAX {
@@ -107,17 +122,17 @@ impl Core {
             }
             head.nlink += 1;
         }
-        self.keep(&place, head)
+        Nodes::of(self.files).keep(&place, head)
     }
 
     /// Counts the change of a directory that has one entry fewer.
     fn entry_went(&mut self, dir: u64, is_dir: bool, now: Time) -> Result<()> {
-        let (place, mut head) = self.dir(dir)?;
+        let (place, mut head) = Nodes::of(self.files).dir(dir)?;
         head.touch(now, true);
         if is_dir {
             head.nlink = head.nlink.saturating_sub(1);
         }
-        self.keep(&place, head)
+        Nodes::of(self.files).keep(&place, head)
     }
 
     /// Gives a node one more name.
@@ -125,11 +140,11 @@ impl Core {
     /// # Errors
     /// `IsDir`; as [`check_free`](Self::check_free); `TooManyLinks`.
     pub(crate) fn link(&mut self, uid: u64, dir: u64, name: &[u8], now: Time) -> Result<()> {
-        let (place, mut head) = self.home(uid)?;
+        let (place, mut head) = Nodes::of(self.files).home(uid)?;
         if head.is_dir() {
             return Err(Kind::IsDir.into());
         }
-        Self::check_newest(&place, &head)?;
+        head.check_newest(&place)?;
         self.check_free(dir, name)?;
         if head.nlink == 0 {
             return Err(Kind::NotFound.into());
@@ -141,18 +156,20 @@ impl Core {
         head.next_number = number.checked_add(1).ok_or(Kind::TooManyLinks)?;
         head.nlink += 1;
         head.touch(now, false);
-        self.keep(&place, head)?;
-        self.put_entry(&Place::new(dir, name), &Entry::Link(uid, number))?;
+        Nodes::of(self.files).keep(&place, head)?;
+        Nodes::of(self.files).put_entry(&Place::new(dir, name), &Entry::Link(uid, number))?;
         self.entry_came(dir, false, now)
     }
 
     fn found(&mut self, dir: u64, name: &[u8]) -> Result<Option<Found>> {
-        self.dir(dir)?;
-        let found = match self.find(dir, name)? {
-            None => self.find_version(dir, name)?.and_then(|(place, head)| {
-                let is_older = head.is_older(&place);
-                is_older.then_some((place, Entry::Head(head)))
-            }),
+        Nodes::of(self.files).dir(dir)?;
+        let found = match Nodes::of(self.files).find(dir, name)? {
+            None => Versions::of(self.files)
+                .find_version(dir, name)?
+                .and_then(|(place, head)| {
+                    let is_older = head.is_older(&place);
+                    is_older.then_some((place, Entry::Head(head)))
+                }),
             found => found,
         };
         Ok(found.map(|(place, entry)| Found {
@@ -169,7 +186,7 @@ impl Core {
         if let Some(found) = self.found(dir, name)? {
             return Ok(found);
         }
-        match self.find_version(dir, name)? {
+        match Versions::of(self.files).find_version(dir, name)? {
             None => Err(Kind::NotFound.into()),
             Some(_) => {
                 let words = "the newest version of a file goes by the file's name, with all others";
@@ -202,12 +219,12 @@ impl Core {
 
     fn take_away(&mut self, found: Found, now: Time) -> Result<()> {
         if let (Entry::Head(head), true) = (&found.entry, found.is_older) {
-            return self.drop_older(&found.place, head.clone(), now);
+            return Versions::of(self.files).drop_older(&found.place, head.clone(), now);
         }
-        self.remove(&found.place.key())?;
+        Tree::of(&mut self.files.core).remove(&found.place.key())?;
         self.entry_went(found.place.dir, found.is_dir, now)?;
-        let open = self.is_open(found.entry.uid());
-        self.drop_name(found.entry, now, open)
+        let open = self.files.is_open(found.entry.uid());
+        Nodes::of(self.files).drop_name(found.entry, now, open)
     }
 
     /// # Errors
@@ -216,7 +233,7 @@ impl Core {
         if !found.is_dir {
             return Err(Kind::NotDir.into());
         }
-        match self.first(&dir_prefix(found.entry.uid()))? {
+        match Tree::of(&mut self.files.core).first(&dir_prefix(found.entry.uid()))? {
             None => Ok(()),
             Some(_) => Err(Kind::NotEmpty.into()),
         }
@@ -229,7 +246,7 @@ impl Core {
             if at == ROOT_UID {
                 return Ok::<_, Error>(None);
             }
-            let (place, _) = self.home(at)?;
+            let (place, _) = Nodes::of(self.files).home(at)?;
             Ok(is_named(&place).then_some(place.dir))
         })?;
         match is_within {
@@ -254,7 +271,7 @@ impl Core {
         if new.is_none() && flags == RenameFlags::SWAP {
             return Err(Kind::NotFound.into());
         }
-        let (_, into) = self.dir(to.0)?;
+        let (_, into) = Nodes::of(self.files).dir(to.0)?;
         if into.nlink == 0 {
             return Err(Kind::NotFound.into());
         }
@@ -300,9 +317,9 @@ impl Core {
         if old.is_older {
             (heir.line, heir.keep, heir.version) = (0, 0, 1);
         }
-        self.remove(&old.place.key())?;
-        if !self.inherit(gone.clone(), &mut heir, now)? {
-            self.put(&old.place.key(), &old.entry.encode())?;
+        Tree::of(&mut self.files.core).remove(&old.place.key())?;
+        if !Versions::of(self.files).inherit(gone.clone(), &mut heir, now)? {
+            Tree::of(&mut self.files.core).put(&old.place.key(), &old.entry.encode())?;
             return Ok(false);
         }
         if !old.is_older {
@@ -311,13 +328,13 @@ impl Core {
         self.entry_went(new.place.dir, false, now)?;
         self.entry_came(new.place.dir, false, now)?;
         heir.touch(now, false);
-        self.put_entry(&new.place, &Entry::Head(heir))?;
+        Nodes::of(self.files).put_entry(&new.place, &Entry::Head(heir))?;
         Ok(true)
     }
 
     /// Puts an entry under a name that is free.
     fn move_name(&mut self, mut old: Found, to: (u64, &[u8]), now: Time) -> Result<()> {
-        self.remove(&old.place.key())?;
+        Tree::of(&mut self.files.core).remove(&old.place.key())?;
         match &mut old.entry {
             Entry::Head(head) if old.is_older => {
                 (head.line, head.keep, head.version) = (0, 0, 1);
@@ -326,7 +343,7 @@ impl Core {
         }
         self.entry_came(to.0, old.is_dir, now)?;
         let entry = self.touched(old.entry, now)?;
-        self.put_entry(&Place::new(to.0, to.1), &entry)
+        Nodes::of(self.files).put_entry(&Place::new(to.0, to.1), &entry)
     }
 
     /// Returns an entry whose node changes at `now`.
@@ -337,7 +354,7 @@ impl Core {
                 Ok(Entry::Head(head))
             }
             Entry::Link(uid, number) => {
-                self.touch(uid, now, false)?;
+                Nodes::of(self.files).touch(uid, now, false)?;
                 Ok(Entry::Link(uid, number))
             }
         }
@@ -360,7 +377,7 @@ impl Core {
         // Both may be names of directories whose heads the counts above changed.
         let mut pair = Vec::new();
         for place in [&old.place, &new.place] {
-            let value = self.get(&place.key())?;
+            let value = Tree::of(&mut self.files.core).get(&place.key())?;
             let entry = value
                 .as_deref()
                 .and_then(Entry::decode)
@@ -368,10 +385,10 @@ impl Core {
             pair.push(entry);
         }
         for (entry, place) in pair.into_iter().zip([&new.place, &old.place]) {
-            self.put_entry(place, &entry)?;
+            Nodes::of(self.files).put_entry(place, &entry)?;
         }
         for uid in [old.entry.uid(), new.entry.uid()] {
-            self.touch(uid, now, false)?;
+            Nodes::of(self.files).touch(uid, now, false)?;
         }
         Ok(())
     }

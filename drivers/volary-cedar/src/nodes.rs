@@ -5,9 +5,13 @@ use crate::entry::{
     CHAIN, CHAIN_MAX, Entry, FAR, FIRST_VERSION, HEAD, Head, NAME_KEY, NOWHERE, PART_KEY, Part,
     Place, ROOT_NAME, ROOT_UID, name_prefix, part_key, place_key, place_of_key, place_prefix,
 };
+use crate::files::Files;
 use crate::mistakes::{Mistake, made};
 use crate::page::cell_max;
 use crate::runs::{RUN, Run, Runs};
+use crate::sums::Seals;
+use crate::sums::{FIXED, SUM};
+use crate::tree::Tree;
 use crate::volume::Layout;
 use volary_core::{Error, FileKind, Kind, NodeId, Result, Time};
 
@@ -62,6 +66,12 @@ impl Layout {
         self.runs_in_head() + self.runs_len() / RUN
     }
 
+    /// Most checksums of a file.
+    pub(crate) fn sums_max(&self) -> usize {
+        let parts = (self.parts_max() / 2).max(1);
+        (parts * self.part_len() - FIXED) / SUM
+    }
+
     /// Returns what a node's parts of a kind are kept under: whose they are, and the kind in keys.
     pub(crate) fn parts_under(&self, head: &Head, part: Part) -> (u64, u8) {
         match head.runs.first() {
@@ -87,7 +97,26 @@ pub(crate) fn uid_of(node: NodeId) -> Result<u64> {
 /// Longest way from a node to the root that is told.
 const PATH_DEPTH: usize = 256;
 
-impl Core {
+/// Nodes by their uids and names: heads, places, runs and other parts.
+pub(crate) struct Nodes<'a> {
+    pub(crate) core: &'a mut Core,
+    pub(crate) seals: &'a mut Seals,
+    pub(crate) leaving: &'a mut Vec<u64>,
+}
+
+impl<'a> Nodes<'a> {
+    pub(crate) fn of(files: &'a mut Files) -> Self {
+        Self {
+            core: &mut files.core,
+            seals: &mut files.seals,
+            leaving: &mut files.leaving,
+        }
+    }
+
+    fn tree(&mut self) -> Tree<'_> {
+        Tree::of(self.core)
+    }
+
     /// Returns the path of a node, as far as the name table tells.
     pub(crate) fn path_of(&mut self, uid: u64) -> Option<Vec<u8>> {
         let (mut parts, mut at) = (Vec::new(), uid);
@@ -107,7 +136,7 @@ impl Core {
     }
 
     fn bad_entry(&self, what: &'static str) -> Error {
-        let at = self.layout.offset(self.layout.table_a);
+        let at = self.core.layout.offset(self.core.layout.table_a);
         Error::corrupt(
             what,
             at,
@@ -121,9 +150,11 @@ impl Core {
     /// # Errors
     /// `Corrupt`, `Io`.
     pub(crate) fn find(&mut self, dir: u64, name: &[u8]) -> Result<Option<(Place, Entry)>> {
-        let found = self.first_as(&name_prefix(dir, name), |key, value| {
-            Place::of_key(key).zip(Entry::decode(value))
-        })?;
+        let found = self
+            .tree()
+            .first_as(&name_prefix(dir, name), |key, value| {
+                Place::of_key(key).zip(Entry::decode(value))
+            })?;
         match found {
             Some(None) => Err(self.bad_entry("name")),
             found => Ok(found.flatten()),
@@ -135,10 +166,12 @@ impl Core {
     /// # Errors
     /// `Stale` if there is no such node.
     pub(crate) fn home(&mut self, uid: u64) -> Result<(Place, Head)> {
-        let place = self.first_as(&place_prefix(uid), |_, value| Place::decode(value))?;
+        let place = self
+            .tree()
+            .first_as(&place_prefix(uid), |_, value| Place::decode(value))?;
         let place = place.ok_or(Kind::Stale)?;
         let place = place.ok_or_else(|| self.bad_entry("place"))?;
-        match self.get_as(&place.key(), Entry::decode)?.flatten() {
+        match self.tree().get_as(&place.key(), Entry::decode)?.flatten() {
             Some(Entry::Head(head)) if head.uid == uid => Ok((place, head)),
             _ => Err(self.bad_entry("place")),
         }
@@ -176,7 +209,7 @@ impl Core {
     /// # Errors
     /// `NoSpace`, `Corrupt`, `Io`.
     pub(crate) fn keep(&mut self, place: &Place, head: Head) -> Result<()> {
-        self.put(&place.key(), &Entry::Head(head).encode())
+        self.tree().put(&place.key(), &Entry::Head(head).encode())
     }
 
     /// Counts a change of a node; see [`Head::touch`].
@@ -198,8 +231,8 @@ impl Core {
             Entry::Head(head) => (head.uid, head.number),
             Entry::Link(uid, number) => (*uid, *number),
         };
-        self.put(&place.key(), &entry.encode())?;
-        self.put(&place_key(uid, number), &place.encode())
+        self.tree().put(&place.key(), &entry.encode())?;
+        self.tree().put(&place_key(uid, number), &place.encode())
     }
 
     /// Makes the root of an empty volume.
@@ -221,7 +254,7 @@ impl Core {
     pub(crate) fn drop_name(&mut self, entry: Entry, now: Time, open: bool) -> Result<()> {
         match entry {
             Entry::Link(uid, number) => {
-                self.remove(&place_key(uid, number))?;
+                self.tree().remove(&place_key(uid, number))?;
                 let (place, mut head) = self.home(uid)?;
                 head.nlink = head.nlink.saturating_sub(1);
                 head.touch(now, false);
@@ -234,7 +267,7 @@ impl Core {
                 } else {
                     head.nlink.saturating_sub(1)
                 };
-                self.remove(&place_key(head.uid, head.number))?;
+                self.tree().remove(&place_key(head.uid, head.number))?;
                 if head.nlink > 0 {
                     return self.move_head(head);
                 }
@@ -254,7 +287,7 @@ impl Core {
 
     /// Keeps a head, whose name is gone, under the next of its names.
     fn move_head(&mut self, mut head: Head) -> Result<()> {
-        let next = self.first(&place_prefix(head.uid))?;
+        let next = self.tree().first(&place_prefix(head.uid))?;
         let found =
             next.and_then(|(key, value)| Some((place_of_key(&key)?.1, Place::decode(&value)?)));
         let (number, place) = found.ok_or_else(|| self.bad_entry("place"))?;
@@ -271,12 +304,13 @@ impl Core {
     /// `Corrupt`, `Io`.
     pub(crate) fn destroy(&mut self, mut head: Head) -> Result<()> {
         let runs = self.runs(&head)?;
-        self.set_leader(head.uid, runs.leader(), &Runs::default());
-        self.free(runs.0);
+        self.core
+            .set_leader(head.uid, runs.leader(), &Runs::default());
+        self.core.free(runs.0);
         if made(Mistake::PartsStay) {
             return Ok(());
         }
-        self.to_seal.remove(&head.uid);
+        self.seals.waiting.remove(&head.uid);
         for part in Part::ALL {
             self.set_parts(&mut head, part, &[])?;
         }
@@ -298,11 +332,11 @@ impl Core {
         let bad = runs
             .0
             .iter()
-            .find(|r| !self.layout.is_data_run(r.start, r.len));
+            .find(|r| !self.core.layout.is_data_run(r.start, r.len));
         match bad {
             Some(r) => Err(Error::corrupt(
                 "run",
-                self.layout.offset(r.start),
+                self.core.layout.offset(r.start),
                 format!("{} pages", r.len),
                 "pages for files",
             )),
@@ -329,9 +363,9 @@ impl Core {
         old: Option<u32>,
         runs: &Runs,
     ) -> Result<()> {
-        let in_head = self.layout.runs_in_head().min(runs.0.len());
+        let in_head = self.core.layout.runs_in_head().min(runs.0.len());
         let (first, rest) = runs.0.split_at(in_head);
-        if rest.len() * RUN > self.layout.runs_len() {
+        if rest.len() * RUN > self.core.layout.runs_len() {
             let words = "the free room is in too many pieces for one file";
             return Err(Error::note(Kind::NoSpace, words));
         }
@@ -341,7 +375,7 @@ impl Core {
         }
         head.runs = first.to_vec();
         self.set_parts(head, Part::Runs, &Runs::encode(rest))?;
-        self.set_leader(head.uid, old, runs);
+        self.core.set_leader(head.uid, old, runs);
         Ok(())
     }
 
@@ -350,7 +384,7 @@ impl Core {
     /// # Errors
     /// `NoSpace`, `Corrupt`, `Io`.
     pub(crate) fn hand_runs_over(&mut self, head: &mut Head) -> Result<()> {
-        match self.layout.has_chains {
+        match self.core.layout.has_chains {
             // It is kept under the leader, which stays.
             true if !made(Mistake::ChainGoesWithName) => head.set_parts_of(Part::Runs, 0),
             _ => self.set_parts(head, Part::Runs, &[])?,
@@ -365,9 +399,9 @@ impl Core {
     /// `Corrupt`, `Io`.
     pub(crate) fn parts(&mut self, head: &Head, part: Part) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
-        let (of, kind) = self.layout.parts_under(head, part);
+        let (of, kind) = self.core.layout.parts_under(head, part);
         for number in 0..head.parts_of(part) {
-            let value = self.get(&part_key(of, kind, number))?;
+            let value = self.tree().get(&part_key(of, kind, number))?;
             bytes.extend(value.ok_or_else(|| self.bad_entry("part"))?);
         }
         Ok(bytes)
@@ -380,23 +414,23 @@ impl Core {
     /// `TooBig` for more than parts of the kind hold; `NoSpace`, `Corrupt`, `Io`.
     pub(crate) fn set_parts(&mut self, head: &mut Head, part: Part, bytes: &[u8]) -> Result<()> {
         let most = match part {
-            Part::Runs => self.layout.runs_len(),
-            _ => self.layout.parts_len(),
+            Part::Runs => self.core.layout.runs_len(),
+            _ => self.core.layout.parts_len(),
         };
         if bytes.len() > most {
             return Err(Kind::TooBig.into());
         }
-        let (of, kind) = self.layout.parts_under(head, part);
-        let len = self.layout.part_len();
+        let (of, kind) = self.core.layout.parts_under(head, part);
+        let len = self.core.layout.part_len();
         let count = bytes.len().div_ceil(len) as u16;
         for (number, value) in (0..).zip(bytes.chunks(len)) {
             let key = part_key(of, kind, number);
-            if self.get(&key)?.as_deref() != Some(value) {
-                self.put(&key, value)?;
+            if self.tree().get(&key)?.as_deref() != Some(value) {
+                self.tree().put(&key, value)?;
             }
         }
         for number in count..head.parts_of(part) {
-            self.remove(&part_key(of, kind, number))?;
+            self.tree().remove(&part_key(of, kind, number))?;
         }
         head.set_parts_of(part, count);
         Ok(())
@@ -410,7 +444,7 @@ impl Core {
     pub(crate) fn nameless(&mut self) -> Result<Vec<(Place, Head)>> {
         let mut found = Vec::new();
         let prefix = crate::entry::dir_prefix(NOWHERE);
-        self.scan(&prefix, &mut |key, value| {
+        self.tree().scan(&prefix, &mut |key, value| {
             if !key.starts_with(&prefix) {
                 return false;
             }
@@ -429,8 +463,8 @@ impl Core {
     /// `Corrupt`, `Io`.
     pub(crate) fn destroy_nameless(&mut self, uid: u64) -> Result<()> {
         let (place, head) = self.home(uid)?;
-        self.remove(&place.key())?;
-        self.remove(&place_key(uid, head.number))?;
+        self.tree().remove(&place.key())?;
+        self.tree().remove(&place_key(uid, head.number))?;
         self.destroy(head)
     }
 }

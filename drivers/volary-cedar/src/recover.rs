@@ -5,13 +5,16 @@
 //! memory, and nothing is written.
 
 use crate::core::{Core, LogState, Pending, Takes};
+use crate::files::Files;
 use crate::leader::Leader;
 use crate::log::{Anchor, LogImage, Record, read_anchors};
 use crate::mistakes::{Mistake, made};
+use crate::nodes::Nodes;
 use crate::ondisk::{Header, PageType};
 use crate::page::{self, Image};
 use crate::runs::Runs;
 use crate::table::{Table, read_pages, write_home};
+use crate::tree::Tree;
 use crate::vam::Vam;
 use crate::volume::Layout;
 use std::collections::{BTreeMap, VecDeque};
@@ -167,7 +170,7 @@ fn lost(layout: &Layout, words: &str) -> Error {
 ///
 /// # Errors
 /// `Corrupt` for a root, a log or a name table that makes no sense; `Io`.
-pub(crate) fn open(dev: Arc<dyn BlockDevice>, how: &How) -> Result<(Core, Recovered)> {
+pub(crate) fn open(dev: Arc<dyn BlockDevice>, how: &How) -> Result<(Files, Recovered)> {
     let layout = Layout::read(&*dev)?;
     let log_image = LogImage::read(&*dev, &layout);
     let (anchor, anchors, newer) = find_anchor(&*dev, &layout, &log_image);
@@ -211,23 +214,28 @@ pub(crate) fn open(dev: Arc<dyn BlockDevice>, how: &How) -> Result<(Core, Recove
         send_home(&mut core, &newest)?;
     }
     load_map(&mut core, &records, last, how.salvage, &mut recovered)?;
-    let wanted = wanted_leaders(&mut core, std::mem::take(&mut newest.leaders))?;
+    let mut files = Files::new(core);
+    let wanted = wanted_leaders(&mut files, std::mem::take(&mut newest.leaders))?;
+    let core = &mut files.core;
     if read_only {
-        core.leaders.extend(
-            wanted
-                .into_iter()
-                .map(|(page, image)| (page, Pending { image, third: 0 })),
-        );
-        return Ok((core, recovered));
+        keep_leaders(core, wanted);
+        return Ok((files, recovered));
     }
     core.takes = Takes::Unopened;
     if recovered.records > 0 || recovered.lost.is_some() || anchors != [true, true] {
-        finish(&mut core, &wanted)?;
+        finish(core, &wanted)?;
         if made(Mistake::LogEmptiedFirst) {
-            send_home(&mut core, &newest)?;
+            send_home(core, &newest)?;
         }
     }
-    Ok((core, recovered))
+    Ok((files, recovered))
+}
+
+/// Keeps the logged leaders of a volume that is only read: they never go home.
+fn keep_leaders(core: &mut Core, leaders: BTreeMap<u32, Image>) {
+    for (page, image) in leaders {
+        core.leaders.insert(page, Pending { image, third: 0 });
+    }
 }
 
 /// Step 4: the replayed pages go home, to both copies.
@@ -260,10 +268,10 @@ fn load_map(
         return Ok(());
     }
     core.map_home.all_due();
-    match core.rebuild_map() {
+    match Tree::of(core).rebuild_map() {
         Ok(vam) => core.vam = vam,
         Err(e) if salvage => {
-            core.vam = core.rebuild_map_as_far_as_it_goes()?;
+            core.vam = Tree::of(core).rebuild_map_as_far_as_it_goes()?;
             recovered.map_error = Some(e.to_string());
         }
         Err(e) => return Err(e),
@@ -306,20 +314,21 @@ fn saved_map(core: &mut Core, last: u64) -> Option<Vam> {
 
 /// Step 6: of the logged leaders, those that the recovered name table wants as
 /// they are. A page that has another use by now is not touched.
-fn wanted_leaders(core: &mut Core, logged: BTreeMap<u32, Image>) -> Result<BTreeMap<u32, Image>> {
+fn wanted_leaders(files: &mut Files, logged: BTreeMap<u32, Image>) -> Result<BTreeMap<u32, Image>> {
     let mut wanted = BTreeMap::new();
     for (page, image) in logged {
-        let Some(leader) = Leader::decode(&core.layout, page, &image) else {
+        let Some(leader) = Leader::decode(&files.core.layout, page, &image) else {
             continue;
         };
-        let runs = match core.runs_of_uid(leader.uid) {
+        let runs = match Nodes::of(files).runs_of_uid(leader.uid) {
             Ok(runs) => runs,
             Err(_) if made(Mistake::AnyLeader) => Runs::default(),
             Err(e) if matches!(e.kind(), Kind::Stale | Kind::Corrupt) => continue,
             Err(e) => return Err(e),
         };
         if made(Mistake::AnyLeader)
-            || runs.leader() == Some(page) && leader == Leader::of(leader.uid, &runs, &core.layout)
+            || runs.leader() == Some(page)
+                && leader == Leader::of(leader.uid, &runs, &files.core.layout)
         {
             wanted.insert(page, image);
         }

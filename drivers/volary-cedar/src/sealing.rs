@@ -7,23 +7,27 @@
 //! checksums. What is added behind them leaves them right, for they end where the file
 //! ended. What a crash left unsealed is read unchecked until it is written again.
 
-use crate::core::Core;
 use crate::entry::{Head, Part};
+use crate::files::Files;
 use crate::mistakes::{Mistake, made};
+use crate::nodes::Nodes;
 use crate::nodes::is_named;
 use crate::runs::Runs;
-use crate::sums::{FIXED, Known, SUM, Sums};
+use crate::sums::{Known, Sums};
 use std::ops::Range;
 use volary_core::{Error, FileKind, Kind, Result, Time};
 
 /// Bytes that are read at a time to be summed.
 const CHUNK: u64 = 64 << 10;
 
-impl Core {
-    /// Most checksums of a file.
-    fn sums_max(&self) -> usize {
-        let parts = (self.layout.parts_max() / 2).max(1);
-        (parts * self.layout.part_len() - FIXED) / SUM
+/// A file's checksums: held to what is read, stored when it is sealed.
+pub(crate) struct Sealing<'a> {
+    pub(crate) files: &'a mut Files,
+}
+
+impl<'a> Sealing<'a> {
+    pub(crate) fn of(files: &'a mut Files) -> Self {
+        Self { files }
     }
 
     /// Returns the checksums that are stored of a file.
@@ -34,13 +38,16 @@ impl Core {
         if head.parts_of(Part::Sums) == 0 {
             return Ok(None);
         }
-        let bytes = self.parts(head, Part::Sums)?;
-        let sums = Sums::decode(&bytes, self.layout.page);
-        match sums.filter(|sums| sums.len() <= head.size && self.layout.has_sums) {
+        let bytes = Nodes::of(self.files).parts(head, Part::Sums)?;
+        let sums = Sums::decode(&bytes, self.files.core.layout.page);
+        match sums.filter(|sums| sums.len() <= head.size && self.files.core.layout.has_sums) {
             Some(sums) => Ok(Some(sums)),
             None => Err(Error::corrupt(
                 "checksums",
-                self.layout.offset(self.layout.table_a),
+                self.files
+                    .core
+                    .layout
+                    .offset(self.files.core.layout.table_a),
                 format!("{} bytes for file {:#x}", bytes.len(), head.uid),
                 format!("checksums of at most {} bytes", head.size),
             )),
@@ -52,9 +59,9 @@ impl Core {
     /// # Errors
     /// `NoSpace`, `Corrupt`, `Io`.
     pub(crate) fn set_sums(&mut self, head: &mut Head, sums: Option<&Sums>) -> Result<()> {
-        self.known = None;
+        self.files.seals.known = None;
         let bytes = sums.map(Sums::encode).unwrap_or_default();
-        self.set_parts(head, Part::Sums, &bytes)
+        Nodes::of(self.files).set_parts(head, Part::Sums, &bytes)
     }
 
     // ---- Reading ----
@@ -70,10 +77,15 @@ impl Core {
         offset: u64,
         data: &[u8],
     ) -> Result<()> {
-        if head.parts_of(Part::Sums) == 0 || !self.looks_at_sums {
+        if head.parts_of(Part::Sums) == 0 || !self.files.seals.looks {
             return Ok(());
         }
-        let known = self.known.take().filter(|known| known.uid == head.uid);
+        let known = self
+            .files
+            .seals
+            .known
+            .take()
+            .filter(|known| known.uid == head.uid);
         let sums = match known {
             None => self.sums(head)?,
             Some(_) => None,
@@ -87,7 +99,7 @@ impl Core {
             return Ok(());
         };
         let held = self.hold_units(&mut known, runs, offset, data);
-        self.known = Some(known);
+        self.files.seals.known = Some(known);
         held
     }
 
@@ -131,11 +143,16 @@ impl Core {
         mut act: impl FnMut(&[u8]),
     ) -> Result<()> {
         let mut chunk = vec![0; CHUNK.min(bytes.end.saturating_sub(bytes.start)) as usize];
-        for (start, len) in self.stretches(runs, bytes.start, bytes.end - bytes.start) {
+        for (start, len) in
+            self.files
+                .core
+                .layout
+                .stretches(runs, bytes.start, bytes.end - bytes.start)
+        {
             for at in (0..len).step_by(CHUNK as usize) {
                 let n = CHUNK.min(len - at) as usize;
                 let to = chunk.get_mut(..n).ok_or(Kind::Corrupt)?;
-                self.cache.read(start + at, to)?;
+                self.files.core.cache.read(start + at, to)?;
                 act(to);
             }
         }
@@ -143,7 +160,7 @@ impl Core {
     }
 
     fn bad_data(&self, uid: u64, runs: &Runs, unit: &Range<u64>, sums: (u32, u32)) -> Error {
-        let place = self.stretches(runs, unit.start, 1);
+        let place = self.files.core.layout.stretches(runs, unit.start, 1);
         let found = format!(
             "bytes {} to {} of file {uid:#x} with checksum {:#010x}",
             unit.start,
@@ -179,21 +196,26 @@ impl Core {
     /// durable; if they are of bytes before these only, they stay.
     ///
     /// # Errors
-    /// As [`change`](Self::change).
+    /// As [`change`](Files::change).
     pub(crate) fn unseal(&mut self, uid: u64, offset: u64, now: Time) -> Result<()> {
-        let (_, head) = self.home(uid)?;
+        let (_, head) = Nodes::of(self.files).home(uid)?;
         let Some(sums) = self.sums(&head)?.filter(|sums| offset < sums.len()) else {
             return Ok(());
         };
-        self.to_seal.entry(uid).or_insert(sums).keep_before(offset);
-        self.change(now, |c| {
-            let (place, mut head) = c.home(uid)?;
-            c.set_sums(&mut head, None)?;
-            c.keep(&place, head)
+        self.files
+            .seals
+            .waiting
+            .entry(uid)
+            .or_insert(sums)
+            .keep_before(offset);
+        self.files.change(now, |c| {
+            let (place, mut head) = Nodes::of(c).home(uid)?;
+            Sealing::of(c).set_sums(&mut head, None)?;
+            Nodes::of(c).keep(&place, head)
         })?;
         match made(Mistake::UnsealedTooLate) {
             true => Ok(()),
-            false => self.commit(now),
+            false => self.files.core.commit(now),
         }
     }
 
@@ -203,11 +225,11 @@ impl Core {
     /// # Errors
     /// `Corrupt`, `Io`, `NoSpace`.
     pub(crate) fn note_size(&mut self, head: &mut Head, size: u64) -> Result<()> {
-        if !self.layout.has_sums {
+        if !self.files.core.layout.has_sums {
             return Ok(());
         }
         let sums = self.sums_or_none(head)?;
-        let sums = self.to_seal.entry(head.uid).or_insert(sums);
+        let sums = self.files.seals.waiting.entry(head.uid).or_insert(sums);
         sums.keep_before(size);
         match size < head.size {
             true => self.set_sums(head, None),
@@ -221,18 +243,21 @@ impl Core {
     /// # Errors
     /// `Corrupt`, `Io`, `NoSpace`.
     pub(crate) fn hand_sums_over(&mut self, head: &mut Head, old: &mut Head) -> Result<()> {
-        if !self.layout.has_sums {
+        if !self.files.core.layout.has_sums {
             return Ok(());
         }
         let sums = self.sums(head)?;
-        self.to_seal.insert(head.uid, Sums::new(self.layout.page));
+        self.files
+            .seals
+            .waiting
+            .insert(head.uid, Sums::new(self.files.core.layout.page));
         self.set_sums(old, sums.as_ref())?;
         self.set_sums(head, None)
     }
 
     fn sums_or_none(&mut self, head: &Head) -> Result<Sums> {
         let sums = self.sums(head)?;
-        Ok(sums.unwrap_or_else(|| Sums::new(self.layout.page)))
+        Ok(sums.unwrap_or_else(|| Sums::new(self.files.core.layout.page)))
     }
 
     /// Takes note of bytes that were written at `offset`: those that follow the ones that are
@@ -241,16 +266,16 @@ impl Core {
     /// # Errors
     /// `Corrupt`, `Io`.
     pub(crate) fn note_write(&mut self, uid: u64, offset: u64, data: &[u8]) -> Result<()> {
-        if !self.layout.has_sums {
+        if !self.files.core.layout.has_sums {
             return Ok(());
         }
-        if !self.to_seal.contains_key(&uid) {
-            let (_, head) = self.home(uid)?;
+        if !self.files.seals.waiting.contains_key(&uid) {
+            let (_, head) = Nodes::of(self.files).home(uid)?;
             let sums = self.sums_or_none(&head)?;
-            self.to_seal.insert(uid, sums);
+            self.files.seals.waiting.insert(uid, sums);
         }
-        let most = self.sums_max();
-        if let Some(sums) = self.to_seal.get_mut(&uid) {
+        let most = self.files.core.layout.sums_max();
+        if let Some(sums) = self.files.seals.waiting.get_mut(&uid) {
             sums.keep_before(offset);
             if sums.len() == offset {
                 sums.extend(data, most);
@@ -261,7 +286,7 @@ impl Core {
 
     /// Takes note that bytes from `offset` on may have been written, but not all.
     pub(crate) fn note_failed_write(&mut self, uid: u64, offset: u64) {
-        if let Some(sums) = self.to_seal.get_mut(&uid) {
+        if let Some(sums) = self.files.seals.waiting.get_mut(&uid) {
             sums.keep_before(offset);
         }
     }
@@ -270,26 +295,26 @@ impl Core {
     /// there is no room for them, or it cannot be read, it stays unsealed.
     ///
     /// # Errors
-    /// As [`change`](Self::change), but for `NoSpace`.
+    /// As [`change`](Files::change), but for `NoSpace`.
     pub(crate) fn seal(&mut self, uid: u64, now: Time) -> Result<()> {
-        let Some(sums) = self.to_seal.remove(&uid) else {
+        let Some(sums) = self.files.seals.waiting.remove(&uid) else {
             return Ok(());
         };
-        if self.writable().is_err() {
+        if self.files.core.writable().is_err() {
             return Ok(());
         }
         let sealed = self.sum_rest(uid, sums).and_then(|sums| {
             let Some(sums) = sums else {
                 return Ok(());
             };
-            self.change(now, |c| {
-                let (place, mut head) = c.home(uid)?;
-                c.set_sums(&mut head, Some(&sums))?;
-                c.keep(&place, head)
+            self.files.change(now, |c| {
+                let (place, mut head) = Nodes::of(c).home(uid)?;
+                Sealing::of(c).set_sums(&mut head, Some(&sums))?;
+                Nodes::of(c).keep(&place, head)
             })
         });
         match sealed {
-            Err(e) if self.writable().is_err() => Err(e),
+            Err(e) if self.files.core.writable().is_err() => Err(e),
             _ => Ok(()),
         }
     }
@@ -297,11 +322,14 @@ impl Core {
     /// Returns the checksums of all of a file of which those of the first bytes are known; none for
     /// one that has no name any more or is empty.
     fn sum_rest(&mut self, uid: u64, mut sums: Sums) -> Result<Option<Sums>> {
-        let (place, head) = self.home(uid)?;
+        let (place, head) = Nodes::of(self.files).home(uid)?;
         if head.kind != FileKind::File || !is_named(&place) || head.size == 0 {
             return Ok(None);
         }
-        let (runs, most) = (self.runs(&head)?, self.sums_max());
+        let (runs, most) = (
+            Nodes::of(self.files).runs(&head)?,
+            self.files.core.layout.sums_max(),
+        );
         sums.keep_before(head.size);
         let rest = sums.len()..head.size;
         self.each_chunk(&runs, &rest, |chunk| sums.extend(chunk, most))?;

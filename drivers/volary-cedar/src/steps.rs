@@ -3,7 +3,9 @@
 //! if its writer had come no further.
 
 use crate::attached::Attached;
+use crate::file::File;
 use crate::names::Make;
+use crate::nodes::Nodes;
 use crate::nodes::node_id;
 use volary_core::{Ctx, Entry, Name, Result, SetAttr};
 
@@ -11,8 +13,7 @@ impl Attached {
     /// Writes bytes in one change.
     ///
     /// # Errors
-    /// As [`Core::make_room`](crate::core::Core::make_room) and
-    /// [`fill`](crate::core::Core::fill).
+    /// As [`File::make_room`] and [`fill`](File::fill).
     pub(crate) fn try_write(
         &mut self,
         cx: &Ctx<'_>,
@@ -20,14 +21,14 @@ impl Attached {
         at: u64,
         data: &[u8],
     ) -> Result<u64> {
-        self.core.change(cx.now, |c| {
-            let (place, mut head) = c.home(uid)?;
+        self.files.change(cx.now, |c| {
+            let (place, mut head) = Nodes::of(c).home(uid)?;
             let len = data.len() as u64;
-            let runs = c.make_room(&mut head, at, len)?;
+            let runs = File::of(c).make_room(&mut head, at, len)?;
             head.touch(cx.now, true);
-            c.keep(&place, head)?;
-            c.check_fits()?;
-            c.fill(&runs, at, data)?;
+            Nodes::of(c).keep(&place, head)?;
+            c.core.check_fits()?;
+            File::of(c).fill(&runs, at, data)?;
             Ok(at + len)
         })
     }
@@ -44,15 +45,19 @@ impl Attached {
         at: u64,
         data: &[u8],
     ) -> Result<u64> {
-        let page = self.core.layout.page_len();
-        let had = self.core.home(uid)?.1.size.saturating_sub(at);
+        let page = self.files.core.layout.page_len();
+        let had = Nodes::of(&mut self.files)
+            .home(uid)?
+            .1
+            .size
+            .saturating_sub(at);
         let (over, mut rest) = data.split_at(data.len().min(had as usize));
         let (mut end, mut step) = (at + over.len() as u64, rest.len());
         while !rest.is_empty() {
             let (now, later) = rest.split_at(step.min(rest.len()));
             match self.try_write(cx, uid, end, now) {
                 Ok(done) => (end, rest) = (done, later),
-                Err(_) if self.core.too_much && step > page => step /= 2,
+                Err(_) if self.files.core.too_much && step > page => step /= 2,
                 Err(e) => return Err(e),
             }
         }
@@ -66,7 +71,7 @@ impl Attached {
     /// it takes, and then does `last`. If any of it fails the file is as long as it was.
     ///
     /// # Errors
-    /// As [`Core::resize`](crate::core::Core::resize) and `last`.
+    /// As [`File::resize`] and `last`.
     pub(crate) fn grow_and<T>(
         &mut self,
         cx: &Ctx<'_>,
@@ -74,7 +79,7 @@ impl Attached {
         size: u64,
         last: impl FnOnce(&mut Self) -> Result<T>,
     ) -> Result<T> {
-        let before = self.core.home(uid)?.1.size;
+        let before = Nodes::of(&mut self.files).home(uid)?.1.size;
         let done = self.grow_in_steps(cx, uid, size).and_then(|()| last(self));
         if done.is_err() {
             // What failed is the answer; that the rest of it stays is no worse.
@@ -84,16 +89,16 @@ impl Attached {
     }
 
     fn grow_in_steps(&mut self, cx: &Ctx<'_>, uid: u64, size: u64) -> Result<()> {
-        let page = u64::from(self.core.layout.page);
+        let page = u64::from(self.files.core.layout.page);
         let mut step = size;
         loop {
-            let now = self.core.home(uid)?.1.size;
+            let now = Nodes::of(&mut self.files).home(uid)?.1.size;
             if now >= size {
                 return Ok(());
             }
             let next = now.saturating_add(step).min(size);
             match self.resize(cx, uid, next, |_| true) {
-                Err(_) if self.core.too_much && step > page => step /= 2,
+                Err(_) if self.files.core.too_much && step > page => step /= 2,
                 done => done?,
             }
         }
@@ -107,14 +112,14 @@ impl Attached {
         size: u64,
         that: impl Fn(u64) -> bool,
     ) -> Result<()> {
-        self.core.change(cx.now, |c| {
-            let (place, mut head) = c.home(uid)?;
+        self.files.change(cx.now, |c| {
+            let (place, mut head) = Nodes::of(c).home(uid)?;
             if !that(head.size) {
                 return Ok(());
             }
-            c.resize(&mut head, size)?;
+            File::of(c).resize(&mut head, size)?;
             head.touch(cx.now, true);
-            c.keep(&place, head)
+            Nodes::of(c).keep(&place, head)
         })
     }
 

@@ -1,6 +1,7 @@
 //! Checksums of the first bytes of a file, and how they are stored.
 
 use crate::ondisk::{get_u32, get_u64};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Bytes of the parts before the checksums.
@@ -115,6 +116,26 @@ pub(crate) struct Known {
     /// Where the unit begins that was held to its checksum last: one of which a piece is read
     /// is not read whole again for the next piece.
     pub(crate) last: Option<u64>,
+}
+
+/// What is known of checksums beside what is stored.
+pub(crate) struct Seals {
+    /// Whether what is read is held to checksums, where there are any.
+    pub(crate) looks: bool,
+    /// The checksums of the file that was read last.
+    pub(crate) known: Option<Known>,
+    /// Files that were written since they were sealed, with the checksums of as much of them as is known.
+    pub(crate) waiting: BTreeMap<u64, Sums>,
+}
+
+impl Default for Seals {
+    fn default() -> Self {
+        Self {
+            looks: true,
+            known: None,
+            waiting: BTreeMap::new(),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -52,13 +52,22 @@ impl Leaf {
     }
 }
 
-/// Cells found by [`Core::scan`] go to this; false ends the scan.
+/// Cells found by [`Tree::scan`] go to this; false ends the scan.
 pub(crate) type Visit<'a> = &'a mut dyn FnMut(&[u8], &[u8]) -> bool;
 
-impl Core {
+/// The name table as a tree, over the pages of the volume.
+pub(crate) struct Tree<'a> {
+    pub(crate) core: &'a mut Core,
+}
+
+impl<'a> Tree<'a> {
+    pub(crate) fn of(core: &'a mut Core) -> Self {
+        Self { core }
+    }
+
     fn way(&mut self, key: &[u8]) -> Result<Way> {
         let (mut index, mut above) = (0, Vec::new());
-        let mut image = self.page(0)?;
+        let mut image = self.core.page(0)?;
         if page::level(&image) > LEVELS_MAX {
             return Err(self.bad_tree(0, "too high"));
         }
@@ -71,7 +80,7 @@ impl Core {
             let (at, child) = found.ok_or_else(|| self.bad_tree(index, "no first child"))?;
             let level = page::level(&image);
             above.push(Step { index, image, at });
-            image = self.page(child)?;
+            image = self.core.page(child)?;
             if page::level(&image) + 1 != level {
                 return Err(self.bad_tree(child, "of a level that does not fit"));
             }
@@ -85,7 +94,7 @@ impl Core {
     }
 
     fn bad_tree(&self, index: u32, words: &str) -> Error {
-        let offset = self.layout.offset(self.layout.table_a + index);
+        let offset = self.core.layout.offset(self.core.layout.table_a + index);
         Error::corrupt("name table page", offset, words, "a tree")
     }
 
@@ -174,14 +183,14 @@ impl Core {
     /// `NoSpace` if the table is full; `TooBig` for a cell that no page can
     /// hold; `Corrupt`, `Io`.
     pub(crate) fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
-        if key.len() + value.len() > page::cell_max(self.layout.page_len()) {
+        if key.len() + value.len() > page::cell_max(self.core.layout.page_len()) {
             return Err(Kind::TooBig.into());
         }
         let way = self.way(key)?;
         let found = way.leaf.seek(key);
         let (Ok(at) | Err(at)) = found;
         if let Some(image) = way.leaf.spliced(at, found.is_ok(), Some((key, value))) {
-            self.txn.pages.insert(way.index, image);
+            self.core.txn.pages.insert(way.index, image);
             return Ok(());
         }
         let mut cells = page::to_change(&way.leaf);
@@ -216,10 +225,10 @@ impl Core {
         {
             first.0 = (&[]).into();
         }
-        let new = self.take_page()?;
+        let new = self.core.take_page()?;
         self.set(new, level, &right)?;
         let Some(step) = above.pop() else {
-            let left = self.take_page()?;
+            let left = self.core.take_page()?;
             self.set(left, level, &cells)?;
             let child = |index: u32| index.to_le_bytes().to_vec().into();
             let inner = [((&[]).into(), child(left)), (least, child(new))];
@@ -232,7 +241,7 @@ impl Core {
     }
 
     fn fits(&self, cells: &[Cell<'_>]) -> bool {
-        page::used(cells) + crate::ondisk::HEADER <= self.layout.page_len()
+        page::used(cells) + crate::ondisk::HEADER <= self.core.layout.page_len()
     }
 
     /// Returns where to cut the cells of a page that is too full: in the middle, or, if
@@ -242,7 +251,7 @@ impl Core {
         if at + 1 == cells.len() && at > 0 {
             return at;
         }
-        let room = self.layout.page_len() - crate::ondisk::HEADER;
+        let room = self.core.layout.page_len() - crate::ondisk::HEADER;
         let total = page::used(cells);
         let mut left = 0;
         let mut best = (usize::MAX, 1);
@@ -266,11 +275,11 @@ impl Core {
         let image = page::build(
             index,
             level,
-            self.layout.nonce,
-            self.layout.page_len(),
+            self.core.layout.nonce,
+            self.core.layout.page_len(),
             cells,
         );
-        self.txn.pages.insert(index, image);
+        self.core.txn.pages.insert(index, image);
         Ok(())
     }
 
@@ -286,7 +295,7 @@ impl Core {
         let less = way.leaf.spliced(at, true, None);
         if let Some(image) = less.filter(|image| way.above.is_empty() || !self.is_low(image.used()))
         {
-            self.txn.pages.insert(way.index, image);
+            self.core.txn.pages.insert(way.index, image);
             return Ok(true);
         }
         let mut cells = page::to_change(&way.leaf);
@@ -297,7 +306,7 @@ impl Core {
 
     /// Returns whether cells of so many bytes are so few that the page is to be joined with another.
     fn is_low(&self, used: usize) -> bool {
-        used <= (self.layout.page_len() - crate::ondisk::HEADER) / 3
+        used <= (self.core.layout.page_len() - crate::ondisk::HEADER) / 3
     }
 
     /// Stores the cells of a page that has one fewer, and joins it with a
@@ -322,7 +331,7 @@ impl Core {
         }
         let mut parent = page::to_change(&step.image);
         if cells.is_empty() {
-            self.free_page(index);
+            self.core.free_page(index);
             parent.remove(step.at);
             return self.shrink(above, step.index, level + 1, parent);
         }
@@ -340,7 +349,7 @@ impl Core {
             return self.set(index, level, &cells);
         };
         let right = page::child(right);
-        let other = self.page(if left == index { right } else { left })?;
+        let other = self.core.page(if left == index { right } else { left })?;
         if page::level(&other) != level {
             return Err(self.bad_tree(index, "of a level that does not fit"));
         }
@@ -358,7 +367,7 @@ impl Core {
             return self.set(index, level, &cells);
         }
         self.set(left, level, &joined)?;
-        self.free_page(right);
+        self.core.free_page(right);
         parent.remove(left_at + 1);
         self.shrink(above, step.index, level + 1, parent)
     }
@@ -369,8 +378,8 @@ impl Core {
             [] => self.set(0, 0, &[]),
             [(_, only)] if level > 0 => {
                 let child = page::child(only);
-                let image = self.page(child)?;
-                self.free_page(child);
+                let image = self.core.page(child)?;
+                self.core.free_page(child);
                 self.shrink_root(page::level(&image), &page::to_change(&image))
             }
             _ => self.set(0, level, cells),

@@ -6,9 +6,14 @@
 //! newest has the file's name. So renaming a file moves one entry,
 //! and a name is one entry to all who know of no versions.
 
-use crate::core::Core;
+use crate::core::Takes;
 use crate::entry::{Entry, Head, Part, Place, dir_prefix, name_prefix};
+use crate::files::Files;
+use crate::mistakes::{Mistake, made};
+use crate::nodes::Nodes;
 use crate::nodes::is_named;
+use crate::sealing::Sealing;
+use crate::tree::Tree;
 use volary_core::{Error, FileKind, Kind, Result, Time};
 
 /// The name of all older versions in their line.
@@ -33,6 +38,26 @@ impl Head {
         self.line != 0 && place.dir == self.line && place.name == OLDER
     }
 
+    /// # Errors
+    /// `NotPermitted` for an older version.
+    pub(crate) fn check_newest(&self, place: &Place) -> Result<()> {
+        if !self.is_older(place) {
+            return Ok(());
+        }
+        let words = "an older version of a file: it does not change";
+        Err(Error::note(Kind::NotPermitted, words))
+    }
+
+    /// # Errors
+    /// `IsDir`; `Invalid` for what is neither file nor directory.
+    pub(crate) fn check_file(&self) -> Result<()> {
+        match self.kind {
+            FileKind::File => Ok(()),
+            FileKind::Dir => Err(Kind::IsDir.into()),
+            _ => Err(Kind::Invalid.into()),
+        }
+    }
+
     /// Returns whether what it holds is kept when it is emptied or replaced.
     fn is_kept(&self) -> bool {
         self.kind == FileKind::File && self.keep > 1 && self.version < VERSION_MAX
@@ -48,7 +73,16 @@ fn split_version(name: &[u8]) -> Option<(&[u8], u32)> {
     plain.then_some((base, number))
 }
 
-impl Core {
+/// Older versions of files.
+pub(crate) struct Versions<'a> {
+    pub(crate) files: &'a mut Files,
+}
+
+impl<'a> Versions<'a> {
+    pub(crate) fn of(files: &'a mut Files) -> Self {
+        Self { files }
+    }
+
     /// Returns the file or older version that `name!3` means, if it is one.
     ///
     /// # Errors
@@ -57,15 +91,15 @@ impl Core {
         let Some((base, number)) = split_version(name) else {
             return Ok(None);
         };
-        let Some((place, entry)) = self.find(dir, base)? else {
+        let Some((place, entry)) = Nodes::of(self.files).find(dir, base)? else {
             return Ok(None);
         };
-        let head = self.head_of(entry)?;
+        let head = Nodes::of(self.files).head_of(entry)?;
         if head.line == 0 || head.version == number {
             return Ok((head.line != 0).then_some((place, head)));
         }
         let place = Place::of_version(head.line, number);
-        let value = self.get(&place.key())?;
+        let value = Tree::of(&mut self.files.core).get(&place.key())?;
         match value.as_deref().and_then(Entry::decode) {
             Some(Entry::Head(head)) => Ok(Some((place, head))),
             _ => Ok(None),
@@ -82,7 +116,7 @@ impl Core {
             return Ok(found);
         }
         let prefix = name_prefix(head.line, OLDER);
-        self.scan(&dir_prefix(head.line), &mut |key, _| {
+        Tree::of(&mut self.files.core).scan(&dir_prefix(head.line), &mut |key, _| {
             let version = Place::of_key(key).map(|p| p.version);
             found.extend(version.filter(|_| key.starts_with(&prefix)));
             key.starts_with(&prefix)
@@ -90,20 +124,10 @@ impl Core {
         Ok(found)
     }
 
-    /// # Errors
-    /// `NotPermitted` for an older version.
-    pub(crate) fn check_newest(place: &Place, head: &Head) -> Result<()> {
-        if !head.is_older(place) {
-            return Ok(());
-        }
-        let words = "an older version of a file: it does not change";
-        Err(Error::note(Kind::NotPermitted, words))
-    }
-
     /// Gives a file a line, if it has none.
     fn begin_line(&mut self, head: &mut Head) -> Result<()> {
         if head.line == 0 {
-            head.line = self.new_uid()?;
+            head.line = self.files.core.new_uid()?;
         }
         Ok(())
     }
@@ -114,7 +138,7 @@ impl Core {
     /// # Errors
     /// `Invalid` for a number that is too great, or another kind of node.
     pub(crate) fn set_keep(&mut self, uid: u64, keep: u16, now: Time) -> Result<()> {
-        let (place, mut head) = self.home(uid)?;
+        let (place, mut head) = Nodes::of(self.files).home(uid)?;
         let is_for = matches!(head.kind, FileKind::File | FileKind::Dir);
         if keep > KEEP_MAX || !is_for || head.is_older(&place) {
             let words = format!("from 1 to {KEEP_MAX} versions, of a file or a directory");
@@ -125,7 +149,7 @@ impl Core {
             self.begin_line(&mut head)?;
         }
         head.touch(now, false);
-        self.keep(&place, head)
+        Nodes::of(self.files).keep(&place, head)
     }
 
     /// Keeps what a file holds as an older version, and leaves it empty. False,
@@ -138,22 +162,22 @@ impl Core {
             return Ok(false);
         }
         let next = head.next_version()?;
-        let runs = self.runs(head)?;
-        let xattrs = self.parts(head, Part::Xattrs)?;
+        let runs = Nodes::of(self.files).runs(head)?;
+        let xattrs = Nodes::of(self.files).parts(head, Part::Xattrs)?;
         self.begin_line(head)?;
         let mut old = head.clone();
-        old.uid = self.new_uid()?;
+        old.uid = self.files.core.new_uid()?;
         (old.number, old.next_number, old.nlink, old.parts) = (0, 1, 1, [0; 4]);
         // The pages are the older one's now, the leader with them.
-        self.set_runs(&mut old, None, &runs)?;
-        self.set_parts(&mut old, Part::Xattrs, &xattrs)?;
-        self.hand_sums_over(head, &mut old)?;
-        self.hand_runs_over(head)?;
+        Nodes::of(self.files).set_runs(&mut old, None, &runs)?;
+        Nodes::of(self.files).set_parts(&mut old, Part::Xattrs, &xattrs)?;
+        Sealing::of(self.files).hand_sums_over(head, &mut old)?;
+        Nodes::of(self.files).hand_runs_over(head)?;
         head.size = 0;
         let place = Place::of_version(head.line, head.version);
-        self.put_entry(&place, &Entry::Head(old))?;
+        Nodes::of(self.files).put_entry(&place, &Entry::Head(old))?;
         head.version = next;
-        self.leaving.push(head.uid);
+        self.files.leaving.push(head.uid);
         Ok(true)
     }
 
@@ -173,8 +197,8 @@ impl Core {
         old.touch(now, false);
         (heir.line, heir.keep, heir.version) = (old.line, old.keep, next);
         let place = Place::of_version(old.line, old.version);
-        self.put_entry(&place, &Entry::Head(old))?;
-        self.leaving.push(heir.uid);
+        Nodes::of(self.files).put_entry(&place, &Entry::Head(old))?;
+        self.files.leaving.push(heir.uid);
         Ok(true)
     }
 
@@ -183,18 +207,20 @@ impl Core {
     /// # Errors
     /// `Corrupt`, `Io`, `NoSpace`.
     pub(crate) fn drop_older(&mut self, place: &Place, mut head: Head, now: Time) -> Result<()> {
-        self.remove(&place.key())?;
+        Tree::of(&mut self.files.core).remove(&place.key())?;
         head.line = 0;
-        let open = self.is_open(head.uid);
-        self.drop_name(Entry::Head(head), now, open)
+        let open = self.files.is_open(head.uid);
+        Nodes::of(self.files).drop_name(Entry::Head(head), now, open)
     }
 
     fn drop_version(&mut self, line: u64, version: u32, now: Time) -> Result<()> {
         let place = Place::of_version(line, version);
-        let value = self.get(&place.key())?;
+        let value = Tree::of(&mut self.files.core).get(&place.key())?;
         match value.as_deref().and_then(Entry::decode) {
             Some(Entry::Head(old)) => self.drop_older(&place, old, now),
-            _ => self.remove(&place.key()).map(drop),
+            _ => Tree::of(&mut self.files.core)
+                .remove(&place.key())
+                .map(drop),
         }
     }
 
@@ -202,9 +228,9 @@ impl Core {
     /// its own, the oldest first; all older ones of a file without a name.
     ///
     /// # Errors
-    /// As [`change`](Self::change); `Stale`.
+    /// As [`change`](Files::change); `Stale`.
     pub(crate) fn shed(&mut self, uid: u64, now: Time) -> Result<()> {
-        let (place, head) = self.home(uid)?;
+        let (place, head) = Nodes::of(self.files).home(uid)?;
         let keep = if is_named(&place) {
             head.keep.max(1)
         } else {
@@ -212,7 +238,9 @@ impl Core {
         };
         let older = self.older(&head)?;
         for version in older.iter().skip(usize::from(keep) - 1).rev() {
-            self.change(now, |c| c.drop_version(head.line, *version, now))?;
+            self.files.change(now, |c| {
+                Versions::of(c).drop_version(head.line, *version, now)
+            })?;
         }
         Ok(())
     }
@@ -220,10 +248,30 @@ impl Core {
     /// Destroys a node without a name, with its older versions.
     ///
     /// # Errors
-    /// As [`change`](Self::change); `Stale`.
+    /// As [`change`](Files::change); `Stale`.
     pub(crate) fn let_go(&mut self, uid: u64, now: Time) -> Result<()> {
         self.shed(uid, now)?;
-        self.change(now, |c| c.destroy_nameless(uid))
+        self.files
+            .change(now, |c| Nodes::of(c).destroy_nameless(uid))
+    }
+
+    /// Destroys what a crash left without a name.
+    ///
+    /// # Errors
+    /// `Corrupt`, `Io`, `NoSpace`.
+    pub(crate) fn destroy_all_nameless(&mut self) -> Result<()> {
+        let now = volary_core::Time::EPOCH;
+        let found = Nodes::of(self.files).nameless()?;
+        if found.is_empty()
+            || self.files.core.takes == Takes::Nothing
+            || made(Mistake::NamelessStay)
+        {
+            return Ok(());
+        }
+        for (_, head) in found {
+            self.let_go(head.uid, now)?;
+        }
+        self.files.core.commit(now)
     }
 }
 

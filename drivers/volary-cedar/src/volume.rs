@@ -5,7 +5,7 @@ use crate::ondisk::{
     PAGE_MIN, PageType, RECORD_FIXED, RECORD_ITEM, REMOTE_MAX, VERSION, VERSION_MAP,
     VERSION_REMOTE, VERSION_SUMS, get_u32, put, seal,
 };
-use crate::runs::Run;
+use crate::runs::{Run, Runs};
 use volary_core::{Error, Kind, Result};
 
 /// Pages of a log record beside the pages that it logs: two headers, the page
@@ -388,6 +388,37 @@ impl Layout {
             return Err(format!("a name table of {} pages", self.table_len));
         }
         Ok(())
+    }
+
+    /// Largest file, in bytes.
+    pub(crate) fn size_max(&self) -> u64 {
+        (u64::from(self.pages) * u64::from(self.page)).max(1 << 40)
+    }
+
+    /// Pages that content of `size` bytes takes, the leader with them.
+    pub(crate) fn pages_for(&self, size: u64) -> u32 {
+        match size.div_ceil(u64::from(self.page)) {
+            0 => 0,
+            n => u32::try_from(n + 1).unwrap_or(u32::MAX),
+        }
+    }
+
+    /// Cuts a range of a file's bytes into stretches of the device.
+    pub(crate) fn stretches(&self, runs: &Runs, offset: u64, len: u64) -> Vec<(u64, u64)> {
+        let page = u64::from(self.page);
+        let mut out = Vec::new();
+        let (mut at, end) = (offset, offset + len);
+        while at < end {
+            // The leader is page 0 of the runs.
+            let Some(run) = u32::try_from(at / page + 1).ok().and_then(|p| runs.find(p)) else {
+                break;
+            };
+            let within = at % page;
+            let n = (u64::from(run.len) * page - within).min(end - at);
+            out.push((self.offset(run.start) + within, n));
+            at += n;
+        }
+        out
     }
 }
 

@@ -1,12 +1,12 @@
 //! Going through the whole name table: to rebuild the allocation map, to check,
 //! to draw a picture.
 
-use crate::core::Core;
 use crate::entry::{Entry, Place, is_of_runs, part_of_key};
 use crate::mistakes::{Mistake, made};
 use crate::page;
 use crate::runs::{Run, Runs};
 use crate::tree::LEVELS_MAX;
+use crate::tree::Tree;
 use crate::vam::Vam;
 use volary_core::{Error, Result};
 
@@ -63,14 +63,14 @@ impl Todo {
     }
 }
 
-impl Core {
+impl Tree<'_> {
     /// Goes through the table in the order of keys. Each page is seen once,
     /// whatever leads to it.
     ///
     /// # Errors
     /// The visitor's.
     pub(crate) fn walk(&mut self, visitor: &mut dyn Visitor) -> Result<()> {
-        let mut seen = vec![false; self.layout.table_len as usize];
+        let mut seen = vec![false; self.core.layout.table_len as usize];
         let mut todo = vec![Todo {
             index: 0,
             level: None,
@@ -78,7 +78,7 @@ impl Core {
             to: None,
         }];
         while let Some(next) = todo.pop() {
-            let image = match self.page(next.index) {
+            let image = match self.core.page(next.index) {
                 Ok(image) => image,
                 Err(e) => {
                     visitor.bad(next.lost(), e)?;
@@ -89,7 +89,10 @@ impl Core {
                 .get_mut(next.index as usize)
                 .is_none_or(|s| std::mem::replace(s, true));
             if let Some(words) = misplaced(&next, &image, twice) {
-                let at = self.layout.offset(self.layout.table_a + next.index);
+                let at = self
+                    .core
+                    .layout
+                    .offset(self.core.layout.table_a + next.index);
                 visitor.bad(
                     next.lost(),
                     Error::corrupt("name table page", at, words, "a tree"),
@@ -230,7 +233,7 @@ pub(crate) fn runs_of_cell(key: &[u8], value: &[u8]) -> Vec<Run> {
     }
 }
 
-impl Core {
+impl Tree<'_> {
     /// Returns the allocation map as the name table has it.
     ///
     /// # Errors
@@ -249,7 +252,7 @@ impl Core {
     }
 
     fn map_by_walk(&mut self, lenient: bool) -> Result<Vam> {
-        let layout = self.layout.clone();
+        let layout = self.core.layout.clone();
         let mut rebuild = Rebuild {
             vam: Vam::empty(&layout),
             core_layout: &layout,

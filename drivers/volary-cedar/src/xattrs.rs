@@ -2,9 +2,11 @@
 
 use crate::attached::Attached;
 use crate::entry::Part;
+use crate::nodes::Nodes;
 use crate::nodes::uid_of;
 use crate::ondisk::get_u16;
 use crate::remote::attached::REMOTE;
+use crate::versions::Versions;
 use volary_core::{Ctx, Error, Kind, NodeId, Result};
 
 /// Name and value.
@@ -68,7 +70,7 @@ impl Attached {
             return Ok((head.keep > 1).then(|| head.keep.to_string().into_bytes()));
         }
         let mut all = vec![head.version];
-        all.extend(self.core.older(&head)?);
+        all.extend(Versions::of(&mut self.files).older(&head)?);
         let words: Vec<String> = all.iter().map(u32::to_string).collect();
         Ok((head.line != 0).then(|| words.join(" ").into_bytes()))
     }
@@ -80,9 +82,9 @@ impl Attached {
             None => 0,
             Some(value) => number(value).filter(|n| *n > 0).unwrap_or(u16::MAX),
         };
-        self.core
-            .change(cx.now, |c| c.set_keep(uid, keep, cx.now))?;
-        self.core.shed(uid, cx.now)
+        self.files
+            .change(cx.now, |c| Versions::of(c).set_keep(uid, keep, cx.now))?;
+        Versions::of(&mut self.files).shed(uid, cx.now)
     }
 
     /// Returns all attributes of a node that are stored.
@@ -91,7 +93,7 @@ impl Attached {
     /// `Stale`, `Corrupt`, `Io`.
     fn xattrs(&mut self, node: NodeId) -> Result<Vec<Xattr>> {
         let head = self.head(node)?;
-        let bytes = self.core.parts(&head, Part::Xattrs)?;
+        let bytes = Nodes::of(&mut self.files).parts(&head, Part::Xattrs)?;
         decode(&bytes).ok_or_else(bad)
     }
 
@@ -121,7 +123,7 @@ impl Attached {
         value: Option<&[u8]>,
     ) -> Result<()> {
         let uid = uid_of(node)?;
-        self.core.writable()?;
+        self.files.core.writable()?;
         if name == KEEP && (value.is_some() || self.head(node)?.keep > 1) {
             return self.set_keep(cx, uid, value);
         }
@@ -145,11 +147,11 @@ impl Attached {
             (None, Some(value)) => all.push((name.to_vec(), value.to_vec())),
         }
         let bytes = encode(&all).ok_or(Kind::TooBig)?;
-        self.core.change(cx.now, |c| {
-            let (place, mut head) = c.home(uid)?;
-            c.set_parts(&mut head, Part::Xattrs, &bytes)?;
+        self.files.change(cx.now, |c| {
+            let (place, mut head) = Nodes::of(c).home(uid)?;
+            Nodes::of(c).set_parts(&mut head, Part::Xattrs, &bytes)?;
             head.touch(cx.now, false);
-            c.keep(&place, head)
+            Nodes::of(c).keep(&place, head)
         })
     }
 }

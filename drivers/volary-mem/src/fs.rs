@@ -143,7 +143,7 @@ impl FileSystem for Mem {
         if how == Create::Truncate {
             state.set_attr(cx, node, &SetAttr::size(0))?;
         }
-        let open = state.open(node)?;
+        let open = state.open(node, Mode::ReadWrite)?;
         Ok((state.entry(node)?, open))
     }
 
@@ -274,7 +274,7 @@ impl FileSystem for Mem {
             FileKind::Dir => return Err(Kind::IsDir.into()),
             _ => return Err(Kind::Invalid.into()),
         }
-        state.open(node)
+        state.open(node, mode)
     }
 
     fn read(&self, _: &Ctx<'_>, open: OpenId, offset: u64, buf: &mut [u8]) -> Result<usize> {
@@ -285,7 +285,7 @@ impl FileSystem for Mem {
 
     fn write(&self, cx: &Ctx<'_>, open: OpenId, offset: Option<u64>, data: &[u8]) -> Result<u64> {
         let mut state = self.to_change()?;
-        let node = state.opened(open)?;
+        let node = state.opened_to_write(open)?;
         let offset = match offset {
             Some(offset) => offset,
             None => state.node(node)?.file()?.size(),

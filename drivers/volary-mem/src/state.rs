@@ -5,14 +5,14 @@ use crate::dir::Dir;
 use crate::node::{Body, Node};
 use crate::options::MemOptions;
 use std::collections::BTreeMap;
-use volary_core::{Attr, Caps, Ctx, Entry, Kind, NodeId, OpenId, Result, SetAttr, Time};
+use volary_core::{Attr, Caps, Ctx, Entry, Kind, Mode, NodeId, OpenId, Result, SetAttr, Time};
 
 /// What the volume's one lock guards.
 pub(crate) struct State {
     pub(crate) options: MemOptions,
     pub(crate) root: NodeId,
     nodes: BTreeMap<NodeId, Node>,
-    opens: BTreeMap<OpenId, NodeId>,
+    opens: BTreeMap<OpenId, (NodeId, Mode)>,
     next_ino: u64,
     next_open: u64,
     /// Grows with each change; see [`Attr::change`].
@@ -219,10 +219,10 @@ impl State {
     ///
     /// # Errors
     /// `Stale`.
-    pub(crate) fn open(&mut self, node: NodeId) -> Result<OpenId> {
+    pub(crate) fn open(&mut self, node: NodeId, mode: Mode) -> Result<OpenId> {
         let open = OpenId(self.next_open);
         self.node_mut(node)?.opens += 1;
-        self.opens.insert(open, node);
+        self.opens.insert(open, (node, mode));
         self.next_open += 1;
         Ok(open)
     }
@@ -232,12 +232,24 @@ impl State {
     /// # Errors
     /// `Stale`.
     pub(crate) fn opened(&self, open: OpenId) -> Result<NodeId> {
-        let node = self.opens.get(&open).copied();
-        node.ok_or_else(|| Kind::Stale.into())
+        let opened = self.opens.get(&open).map(|(node, _)| *node);
+        opened.ok_or_else(|| Kind::Stale.into())
+    }
+
+    /// Returns the node of an open that may write.
+    ///
+    /// # Errors
+    /// `Stale`; `Invalid` of one for reading.
+    pub(crate) fn opened_to_write(&self, open: OpenId) -> Result<NodeId> {
+        match self.opens.get(&open) {
+            None => Err(Kind::Stale.into()),
+            Some((_, Mode::Read)) => Err(Kind::Invalid.into()),
+            Some((node, _)) => Ok(*node),
+        }
     }
 
     pub(crate) fn close(&mut self, open: OpenId) -> Result<()> {
-        let node = self.opens.remove(&open).ok_or(Kind::Stale)?;
+        let (node, _) = self.opens.remove(&open).ok_or(Kind::Stale)?;
         self.node_mut(node)?.opens -= 1;
         self.drop_unused(node);
         Ok(())

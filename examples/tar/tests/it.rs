@@ -78,7 +78,7 @@ fn what_gnu_tar_made_is_a_volume_that_keeps_the_contract() {
             Fresh::new(attach(&bytes).expect("attach"))
                 .reattach(move || attach(&again).expect("attach"))
         };
-        assert!(Suite::new(format!("tar {format}"), make).run().passed > 10);
+        assert!(Suite::new(format!("tar {format}"), make).run().passed.len() > 10);
     }
 }
 

@@ -33,7 +33,7 @@ const TYPES: &[(&str, &str, usize, usize, &str)] = &[
         "the words of the suite: a short method for each operation, over one volume",
     ),
     ("drivers/volary-cedar", "Attached", 57, 4, UNSPLIT),
-    ("drivers/volary-cedar", "Core", 183, 14, UNSPLIT),
+    ("drivers/volary-cedar", "Core", 51, 4, UNSPLIT),
     ("drivers/volary-ext4", "Store", 83, 11, UNSPLIT),
     ("drivers/volary-fat", "Mender", 93, 9, UNSPLIT),
     ("drivers/volary-ntfs", "Store", 57, 14, UNSPLIT),

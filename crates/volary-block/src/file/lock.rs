@@ -3,6 +3,7 @@
 use super::sys;
 use std::fs::{File, TryLockError};
 use std::io::ErrorKind;
+use std::ops::Deref;
 use std::time::Duration;
 use volary_core::{Error, Kind, Result};
 
@@ -10,6 +11,40 @@ use volary_core::{Error, Kind, Result};
 /// two seconds in all. A server ends a moment after its mount is gone.
 const TRIES: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(20);
+
+/// A file that may be locked. Dropped, it gives the lock back: a fork of this process, which has the file open as well,
+/// would keep it as long as it lives.
+pub(super) struct Locked {
+    file: File,
+    process: u32,
+}
+
+impl Locked {
+    pub(super) fn new(file: File) -> Self {
+        Self {
+            file,
+            process: std::process::id(),
+        }
+    }
+}
+
+impl Deref for Locked {
+    type Target = File;
+
+    fn deref(&self) -> &File {
+        &self.file
+    }
+}
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        // The lock is that of the process which opened the file.
+        if self.process == std::process::id() {
+            // Without it the lock ends when the file is closed.
+            let _ = self.file.unlock();
+        }
+    }
+}
 
 /// Locks `file`. Waits up to two seconds for another process to give it up.
 ///

@@ -9,6 +9,7 @@ mod tests;
 
 use crate::range::check_range;
 use direct::Direct;
+use lock::Locked;
 pub(crate) use open::open_locked;
 use std::fs::File;
 use std::io::{ErrorKind, Seek, SeekFrom};
@@ -37,7 +38,7 @@ pub struct OpenOptions {
 /// A file that others remove or cut meanwhile keeps nothing that is written: from then on
 /// [`flush`](BlockDevice::flush) answers `Io`.
 pub struct FileDevice {
-    file: File,
+    file: Arc<Locked>,
     direct: Option<Direct>,
     geometry: Geometry,
     /// A file that had a name when it was opened.
@@ -104,7 +105,7 @@ impl FileDevice {
         Ok(Self {
             direct: direct.flatten(),
             is_named: had.is_ok_and(|had| had.is_file() && sys::names(&had) > 0),
-            file,
+            file: Arc::new(Locked::new(file)),
             geometry: Geometry {
                 size,
                 sector: sector.next_power_of_two().max(512),
@@ -259,7 +260,7 @@ impl BlockDevice for FileDevice {
     /// The sector size is the alignment at which requests need no buffer of their own.
     fn past_cache(&self) -> Option<Arc<dyn BlockDevice>> {
         let size = self.geometry.size;
-        let (cached, all) = cached_pages(&self.file, 0, size)?;
+        let (cached, all) = cached_pages(&**self.file, 0, size)?;
         if self.direct.is_some() || !self.geometry.read_only || cached > all / 4 {
             return None;
         }
@@ -267,7 +268,7 @@ impl BlockDevice for FileDevice {
         let sector = self.geometry.sector.max(direct.align());
         Some(Arc::new(Self {
             direct: Some(direct),
-            file: self.file.try_clone().ok()?,
+            file: Arc::clone(&self.file),
             geometry: Geometry {
                 sector,
                 ..self.geometry

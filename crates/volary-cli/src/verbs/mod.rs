@@ -5,6 +5,7 @@ mod bench;
 mod bulk;
 mod cat;
 pub(crate) mod change;
+mod conform;
 pub(crate) mod find;
 mod fsck;
 pub(crate) mod info;
@@ -128,6 +129,7 @@ verbs! {
     Map(map::Map),
     Mount(mount::Mount),
     Serve(serve::Serve),
+    Conform(conform::Conform),
     Torture(torture::Torture),
     Sim(sim::Sim),
     Bench(bench::Bench),

@@ -62,6 +62,14 @@ const README: Claims = &[
         ],
     ),
     (
+        "Whether a file system keeps its word, ours or the one that is mounted there:",
+        &[
+            "what_a_volume_holds_is_read_alike_in_every_way",
+            "writing_touches_nothing_beside_its_own_directory",
+            "writing_on_the_host_touches_nothing_beside_its_own_directory",
+        ],
+    ),
+    (
         "All files of a tree, each one whole, in the order in which they lie on the disk",
         &[
             "sums_of_volumes_are_those_of_sha256sum",

@@ -8,6 +8,7 @@ mod cedar_pieces;
 mod claiming;
 mod claims;
 mod confined;
+mod conform;
 mod copying;
 mod copying_out;
 mod damaged;

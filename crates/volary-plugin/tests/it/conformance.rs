@@ -3,7 +3,7 @@
 use crate::built;
 use std::path::Path;
 use volary_core::{Attach, Cancel, Cookie, Cred, Ctx, DirBuf, Fs, Kind, Mode, Name};
-use volary_testkit::{Fresh, Suite};
+use volary_test::{Fresh, Suite, everywhere};
 
 #[test]
 fn a_rust_driver_that_is_loaded_holds_to_its_word() {
@@ -21,6 +21,14 @@ fn a_rust_driver_in_a_process_of_its_own_holds_to_its_word() {
         built::apart(&library, "8M").unwrap()
     })
     .run();
+}
+
+#[test]
+fn a_rust_driver_in_a_process_of_its_own_holds_to_its_word_everywhere() {
+    let library = built::memory();
+    everywhere("memory, apart", move || {
+        built::apart(&library, "8M").unwrap()
+    });
 }
 
 /// A database of its own for each case, which outlives the volume.

@@ -2,5 +2,6 @@
 
 mod conformance;
 mod differential;
+mod everywhere;
 mod layers;
 mod readable;

@@ -8,7 +8,7 @@ use crate::{Opened, Source};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
-use volary_core::{Attach, BlockDevice, Error, Kind, Replica, Result, escape};
+use volary_core::{Attach, BlockDevice, Error, Fs, Kind, Replica, Result, escape};
 use volary_session::Commit;
 
 impl VolOptions {
@@ -54,6 +54,23 @@ impl VolOptions {
         self.opened(&source, read_only, |how| {
             self.registry.open_on(device, how, (self.clock)())
         })
+    }
+
+    /// Opens a file system of the program's own, which `attach` gives, called `name` in errors.
+    ///
+    /// # Errors
+    /// Of `attach`; of layers.
+    pub fn open_fs(
+        &self,
+        name: &str,
+        read_only: bool,
+        attach: impl FnOnce(&Attach) -> Result<Fs>,
+    ) -> VolResult<Vol> {
+        let source = Source::Image {
+            path: name.into(),
+            partition: None,
+        };
+        self.opened(&source, read_only, |how| Ok(attach(how)?.into()))
     }
 
     /// Returns what is named so.

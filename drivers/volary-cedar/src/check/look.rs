@@ -1,15 +1,16 @@
 //! Looking: the copies of everything, the name table as a tree, and, with
 //! [`nodes`](super::nodes), what is in it.
 
-use super::nodes::Nodes;
+use super::nodes::Gathered;
 use super::problem::{Fix, Problem, finding};
-use crate::core::Core;
+use crate::files::Files;
 use crate::info::LOOK;
 use crate::log::read_anchors;
 use crate::page::Image;
 use crate::recover::{Recovered, open};
 use crate::roots::read_roots;
 use crate::table::{Pair, judge, read_pages};
+use crate::tree::Tree;
 use crate::vam::Vam;
 use crate::volume::{Checked, Layout};
 use crate::walk::{Lost, Visitor};
@@ -25,29 +26,32 @@ pub(super) fn look(
     reads_data: bool,
     progress: &dyn Progress,
 ) -> Result<(Vec<Problem>, Vec<Fact>)> {
-    let (mut core, recovered) = open(dev, &LOOK)?;
+    let (mut files, recovered) = open(dev, &LOOK)?;
     let mut problems = Vec::new();
-    roots(&core, &mut problems)?;
-    log(&core, &recovered, &mut problems);
-    let mut tree = Tree {
-        nodes: Nodes::new(reads_data),
+    roots(&files, &mut problems)?;
+    log(&files, &recovered, &mut problems);
+    let mut tree = Pages {
+        nodes: Gathered::new(reads_data),
         pages: Vec::new(),
         problems: Vec::new(),
         progress,
-        total: u64::from(core.layout.table_len - core.vam.table_free().min(core.layout.table_len)),
+        total: u64::from(
+            files.core.layout.table_len
+                - files.core.vam.table_free().min(files.core.layout.table_len),
+        ),
     };
-    core.walk(&mut tree)?;
+    Tree::of(&mut files.core).walk(&mut tree)?;
     let (mut nodes, pages) = (tree.nodes, tree.pages);
     let broken = !tree.problems.is_empty();
     problems.append(&mut tree.problems);
-    copies(&core, &pages, &recovered, &mut problems);
-    let mut vam = Vam::empty(&core.layout);
+    copies(&files, &pages, &recovered, &mut problems);
+    let mut vam = Vam::empty(&files.core.layout);
     pages.iter().for_each(|index| vam.mark_table(*index, true));
-    nodes.judge(&mut core, &mut vam, progress)?;
+    nodes.judge(&mut files, &mut vam, progress)?;
     problems.append(&mut nodes.problems);
-    map_copies(&core, &recovered, &mut problems);
+    map_copies(&files, &recovered, &mut problems);
     map(
-        &core,
+        &files,
         &vam,
         &recovered,
         broken || !problems.is_empty(),
@@ -59,18 +63,18 @@ pub(super) fn look(
         fact("pages of the name table", pages.len()),
         Fact::number(
             "free",
-            u64::from(vam.free()) * u64::from(core.layout.page),
+            u64::from(vam.free()) * u64::from(files.core.layout.page),
             "bytes",
         ),
     ];
     Ok((problems, facts))
 }
 
-fn roots(core: &Core, problems: &mut Vec<Problem>) -> Result<()> {
-    let found = read_roots(&**core.cache.device())?;
-    for page in core.layout.roots() {
+fn roots(files: &Files, problems: &mut Vec<Problem>) -> Result<()> {
+    let found = read_roots(&**files.core.cache.device())?;
+    for page in files.core.layout.roots() {
         let good = |copy: &(u32, Option<Checked<Layout>>)| {
-            copy.0 == page && matches!(&copy.1, Some(Ok(l)) if *l == core.layout)
+            copy.0 == page && matches!(&copy.1, Some(Ok(l)) if *l == files.core.layout)
         };
         if found.iter().any(good) {
             continue;
@@ -78,7 +82,7 @@ fn roots(core: &Core, problems: &mut Vec<Problem>) -> Result<()> {
         let message = format!("the root in page {page} is bad or old");
         problems.push(Problem {
             finding: Finding {
-                offset: Some(core.layout.offset(page)),
+                offset: Some(files.core.layout.offset(page)),
                 ..finding(
                     "root-copy",
                     Severity::Damage,
@@ -92,7 +96,7 @@ fn roots(core: &Core, problems: &mut Vec<Problem>) -> Result<()> {
     Ok(())
 }
 
-fn log(core: &Core, recovered: &Recovered, problems: &mut Vec<Problem>) {
+fn log(files: &Files, recovered: &Recovered, problems: &mut Vec<Problem>) {
     let mut add = |code, severity, message, repair| {
         problems.push(Problem {
             finding: finding(code, severity, message, repair),
@@ -111,8 +115,9 @@ fn log(core: &Core, recovered: &Recovered, problems: &mut Vec<Problem>) {
         let message = format!("{} log records are to be replayed", recovered.records);
         add("log", Severity::Crash, message, "replay them");
     }
-    let anchors = read_anchors(&**core.cache.device(), &core.layout);
-    for (page, _) in core
+    let anchors = read_anchors(&**files.core.cache.device(), &files.core.layout);
+    for (page, _) in files
+        .core
         .layout
         .anchors()
         .iter()
@@ -137,12 +142,12 @@ fn log(core: &Core, recovered: &Recovered, problems: &mut Vec<Problem>) {
 
 /// Holds the two copies of each page to each other, but for pages that are to
 /// be written from the log anyway.
-fn copies(core: &Core, pages: &[u32], recovered: &Recovered, problems: &mut Vec<Problem>) {
-    let dev = core.cache.device();
-    let layout = &core.layout;
+fn copies(files: &Files, pages: &[u32], recovered: &Recovered, problems: &mut Vec<Problem>) {
+    let dev = files.core.cache.device();
+    let layout = &files.core.layout;
     let due = match recovered.records {
         0 => Vec::new(),
-        _ => core.table.due(0),
+        _ => files.core.table.due(0),
     };
     for index in pages {
         if due.binary_search_by_key(index, |d| d.0).is_ok() {
@@ -173,13 +178,13 @@ fn copies(core: &Core, pages: &[u32], recovered: &Recovered, problems: &mut Vec<
     }
 }
 
-fn map(core: &Core, vam: &Vam, recovered: &Recovered, other: bool, problems: &mut Vec<Problem>) {
-    if !recovered.map_loaded || other || *vam == core.vam {
+fn map(files: &Files, vam: &Vam, recovered: &Recovered, other: bool, problems: &mut Vec<Problem>) {
+    if !recovered.map_loaded || other || *vam == files.core.vam {
         return;
     }
     let message = format!(
         "the saved map has {} pages free, by the name table there are {}",
-        core.vam.free(),
+        files.core.vam.free(),
         vam.free()
     );
     problems.push(Problem {
@@ -195,9 +200,9 @@ fn map(core: &Core, vam: &Vam, recovered: &Recovered, other: bool, problems: &mu
 
 /// Holds the copies of a logged map to each other, unless pages of it are to be
 /// written from the log anyway.
-fn map_copies(core: &Core, recovered: &Recovered, problems: &mut Vec<Problem>) {
-    let bad = core.map_home.pages_due();
-    if !core.layout.logs_map || recovered.records > 0 || bad == 0 {
+fn map_copies(files: &Files, recovered: &Recovered, problems: &mut Vec<Problem>) {
+    let bad = files.core.map_home.pages_due();
+    if !files.core.layout.logs_map || recovered.records > 0 || bad == 0 {
         return;
     }
     let message = match recovered.map_loaded {
@@ -212,15 +217,15 @@ fn map_copies(core: &Core, recovered: &Recovered, problems: &mut Vec<Problem>) {
 }
 
 /// Collects pages and cells.
-struct Tree<'a> {
-    nodes: Nodes,
+struct Pages<'a> {
+    nodes: Gathered,
     pages: Vec<u32>,
     problems: Vec<Problem>,
     progress: &'a dyn Progress,
     total: u64,
 }
 
-impl Visitor for Tree<'_> {
+impl Visitor for Pages<'_> {
     fn page(&mut self, index: u32, _: &Image) -> Result<()> {
         self.pages.push(index);
         self.progress

@@ -1,15 +1,17 @@
 //! What is in the name table, held to itself: names, nodes, runs, leaders.
 
 use super::problem::{Fix, Problem, finding};
-use crate::core::Core;
 use crate::entry::{
     CHAIN, Entry, Head, NOWHERE, Part, Place, ROOT_UID, is_part, part_of_key, place_key,
     place_of_key,
 };
 use crate::file::pages_of;
+use crate::files::Files;
 use crate::leader::Leader;
+use crate::nodes::Nodes;
 use crate::nodes::is_named;
 use crate::runs::Runs;
+use crate::sealing::Sealing;
 use crate::vam::Vam;
 use crate::volume::Layout;
 use std::collections::btree_map::Entry as Entered;
@@ -21,7 +23,7 @@ const PATH_MAX: usize = 4096;
 
 /// All that the table says.
 #[derive(Default)]
-pub(super) struct Nodes {
+pub(super) struct Gathered {
     heads: BTreeMap<u64, (Place, Head)>,
     links: Vec<(Place, u64, u32)>,
     places: BTreeMap<(u64, u32), Place>,
@@ -33,7 +35,7 @@ pub(super) struct Nodes {
     pub(super) problems: Vec<Problem>,
 }
 
-impl Nodes {
+impl Gathered {
     pub(super) fn new(reads_data: bool) -> Self {
         Self {
             reads_data,
@@ -112,7 +114,7 @@ impl Nodes {
     /// `Io`, `Interrupted`.
     pub(super) fn judge(
         &mut self,
-        core: &mut Core,
+        files: &mut Files,
         vam: &mut Vam,
         progress: &dyn Progress,
     ) -> Result<()> {
@@ -120,8 +122,8 @@ impl Nodes {
         self.judge_names();
         self.judge_places();
         self.judge_links();
-        self.judge_parts(&core.layout);
-        self.judge_far(core.layout.has_remote());
+        self.judge_parts(&files.core.layout);
+        self.judge_far(files.core.layout.has_remote());
         let heads: Vec<Head> = self.heads.values().map(|(_, head)| head.clone()).collect();
         for (i, head) in heads.iter().enumerate() {
             if i % 1024 == 0 {
@@ -132,7 +134,7 @@ impl Nodes {
             }
             match head.kind {
                 FileKind::Dir => self.dirs += 1,
-                FileKind::File => self.judge_file(core, vam, head)?,
+                FileKind::File => self.judge_file(files, vam, head)?,
                 _ => self.files += 1,
             }
         }
@@ -426,9 +428,9 @@ impl Nodes {
 
     /// Runs must be pages for files, of no other file, as many as the size
     /// needs; and the leader must agree.
-    fn judge_file(&mut self, core: &mut Core, vam: &mut Vam, head: &Head) -> Result<()> {
+    fn judge_file(&mut self, files: &mut Files, vam: &mut Vam, head: &Head) -> Result<()> {
         self.files += 1;
-        let runs = match core.runs(head) {
+        let runs = match Nodes::of(files).runs(head) {
             Ok(runs) => runs,
             Err(e) if e == Kind::Corrupt => {
                 let message = format!("it lies where no files can: {e}");
@@ -457,7 +459,7 @@ impl Nodes {
         let needed = if head.is_away() {
             0
         } else {
-            core.pages_for(head.size)
+            files.core.layout.pages_for(head.size)
         };
         if pages_of(&runs.0) != u64::from(needed) {
             let message = format!("it has {} pages for {} bytes", pages_of(&runs.0), head.size);
@@ -469,28 +471,28 @@ impl Nodes {
                 self.path(head.uid),
             );
         }
-        self.judge_sums(core, head, &runs)?;
+        self.judge_sums(files, head, &runs)?;
         let Some(page) = runs.leader() else {
             return Ok(());
         };
-        let found = core.leader(page).ok().flatten();
-        if found != Some(Leader::of(head.uid, &runs, &core.layout)) {
+        let found = files.core.leader(page).ok().flatten();
+        if found != Some(Leader::of(head.uid, &runs, &files.core.layout)) {
             let message = crate::leader::DIFFERS.to_owned();
             let (fix, path) = (Fix::Leader(head.uid), self.path(head.uid));
             self.damage("leader", message, "write it anew", fix, path);
             if let Some(problem) = self.problems.last_mut() {
-                problem.finding.offset = Some(core.layout.offset(page));
+                problem.finding.offset = Some(files.core.layout.offset(page));
             }
         }
         Ok(())
     }
 }
 
-impl Nodes {
+impl Gathered {
     /// Checksums must be of the file's bytes and, if data is read, be right.
-    fn judge_sums(&mut self, core: &mut Core, head: &Head, runs: &Runs) -> Result<()> {
-        let (code, checked) = match core.sums(head) {
-            Ok(_) if self.reads_data => ("data", core.check_data(head, runs)),
+    fn judge_sums(&mut self, files: &mut Files, head: &Head, runs: &Runs) -> Result<()> {
+        let (code, checked) = match Sealing::of(files).sums(head) {
+            Ok(_) if self.reads_data => ("data", Sealing::of(files).check_data(head, runs)),
             other => ("sums", other.map(drop)),
         };
         match checked {

@@ -5,11 +5,11 @@
 //! The new table is written to pages that are not in use; then one log record
 //! has its root. So a cut leaves the old table or the new one.
 
-use crate::core::Core;
 use crate::entry::{
     Entry, Head, NOWHERE, Part, Place, ROOT_NAME, ROOT_UID, dir_prefix, part_of_key, place_key,
     place_of_key,
 };
+use crate::files::Files;
 use crate::leader::Leader;
 use crate::nodes::new_head;
 use crate::ondisk::{HEADER, Header, stamp};
@@ -17,6 +17,7 @@ use crate::page::{self, Cell};
 use crate::runs::{RUN, Runs};
 use crate::sums::Sums;
 use crate::table::{read_pages, write_home};
+use crate::tree::Tree;
 use crate::vam::Vam;
 use crate::walk::{Lost, Visitor, runs_of_cell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,9 +33,9 @@ type Cells = BTreeMap<Vec<u8>, Vec<u8>>;
 ///
 /// # Errors
 /// `NoSpace` if it has too few pages that are not in use; `Io`.
-pub(super) fn salvage(core: &mut Core, now: Time) -> Result<()> {
+pub(super) fn salvage(files: &mut Files, now: Time) -> Result<()> {
     let mut found = Reached::default();
-    core.walk(&mut found)?;
+    Tree::of(&mut files.core).walk(&mut found)?;
     let Reached {
         mut cells,
         mut pages,
@@ -43,9 +44,9 @@ pub(super) fn salvage(core: &mut Core, now: Time) -> Result<()> {
     if lost.is_empty() {
         return Err(Kind::Stale.into());
     }
-    pages.extend(take_orphans(core, &pages, &lost, &mut cells));
-    revive(core, &mut cells, now)?;
-    build(core, &cells, &pages, now)
+    pages.extend(take_orphans(files, &pages, &lost, &mut cells));
+    revive(files, &mut cells, now)?;
+    build(files, &cells, &pages, now)
 }
 
 /// What the root still leads to.
@@ -77,17 +78,17 @@ impl Visitor for Reached {
 /// Some of these leaves are of long ago: what a newer one spans, an older one
 /// does not add to. Gives the pages that were of use.
 fn take_orphans(
-    core: &mut Core,
+    files: &mut Files,
     reached: &BTreeSet<u32>,
     lost: &[Lost],
     cells: &mut Cells,
 ) -> Vec<u32> {
     let mut leaves = Vec::new();
-    for index in (0..core.layout.table_len).filter(|i| !reached.contains(i)) {
-        let Ok(image) = core.page(index) else {
+    for index in (0..files.core.layout.table_len).filter(|i| !reached.contains(i)) {
+        let Ok(image) = files.core.page(index) else {
             continue;
         };
-        core.table.forget(index);
+        files.core.table.forget(index);
         if let Some(header) = Header::read(&image).filter(|_| page::level(&image) == 0) {
             let cells = page::cells(&image).map(|(k, v)| (k.to_vec(), v.to_vec()));
             let cells: Vec<(Vec<u8>, Vec<u8>)> = cells.collect();
@@ -117,9 +118,9 @@ fn take_orphans(
 }
 
 /// Adds heads that are lost, as far as anything tells of them.
-fn revive(core: &Core, cells: &mut Cells, now: Time) -> Result<()> {
-    let mut vam = Vam::empty(&core.layout);
-    let owned = owned(core, cells);
+fn revive(files: &Files, cells: &mut Cells, now: Time) -> Result<()> {
+    let mut vam = Vam::empty(&files.core.layout);
+    let owned = owned(files, cells);
     for (key, value) in &*cells {
         // Runs whose head is lost are looked at with their leader.
         if part_of_key(key).is_some_and(|(of, kind, _)| !owned.contains(&(of, kind))) {
@@ -129,7 +130,7 @@ fn revive(core: &Core, cells: &mut Cells, now: Time) -> Result<()> {
             vam.mark(run.start, run.len, true);
         }
     }
-    let mut leaders = leaders(core, &vam)?;
+    let mut leaders = leaders(files, &vam)?;
     let heads: BTreeSet<u64> = cells
         .iter()
         .filter(|(key, _)| Place::of_key(key).is_some())
@@ -155,7 +156,7 @@ fn revive(core: &Core, cells: &mut Cells, now: Time) -> Result<()> {
         places.entry(*uid).or_insert((0, place));
     }
     for (uid, (number, place)) in places {
-        let Some(mut head) = head_of(core, cells, uid, leaders.get(&uid), &mut vam, now) else {
+        let Some(mut head) = head_of(files, cells, uid, leaders.get(&uid), &mut vam, now) else {
             continue;
         };
         (head.number, head.next_number) = (number, number.saturating_add(1));
@@ -166,7 +167,7 @@ fn revive(core: &Core, cells: &mut Cells, now: Time) -> Result<()> {
 }
 
 /// Returns what the parts of runs of all heads that are there are kept under.
-fn owned(core: &Core, cells: &Cells) -> BTreeSet<(u64, u8)> {
+fn owned(files: &Files, cells: &Cells) -> BTreeSet<(u64, u8)> {
     let heads = cells.iter().filter_map(|(key, value)| {
         Place::of_key(key)?;
         match Entry::decode(value)? {
@@ -175,14 +176,14 @@ fn owned(core: &Core, cells: &Cells) -> BTreeSet<(u64, u8)> {
         }
     });
     heads
-        .map(|head| core.layout.parts_under(&head, Part::Runs))
+        .map(|head| files.core.layout.parts_under(&head, Part::Runs))
         .collect()
 }
 
 /// Returns the head of a node, as its leader, its parts or what is in it tell; none if
 /// nothing does. The rest of it, the mode with it, is lost.
 fn head_of(
-    core: &Core,
+    files: &Files,
     cells: &Cells,
     uid: u64,
     leader: Option<&Leader>,
@@ -192,7 +193,7 @@ fn head_of(
     let mut probe = new_head(uid, FileKind::File, now);
     probe.runs = leader.map_or_else(Vec::new, |leader| leader.preamble.clone());
     let parts = |part: Part| -> Vec<&[u8]> {
-        let (of, kind) = core.layout.parts_under(&probe, part);
+        let (of, kind) = files.core.layout.parts_under(&probe, part);
         let own = |key: &[u8]| part_of_key(key).is_some_and(|p| (p.0, p.1) == (of, kind));
         let from = crate::entry::part_key(of, kind, 0);
         let all = cells.range(from..).take_while(|(key, _)| own(key));
@@ -204,7 +205,7 @@ fn head_of(
         .next()
         .is_some_and(|(key, _)| key.starts_with(&inside));
     let target = parts(Part::Target);
-    let runs = leader.and_then(|leader| runs_of(core, leader, &parts(Part::Runs).concat(), vam));
+    let runs = leader.and_then(|leader| runs_of(files, leader, &parts(Part::Runs).concat(), vam));
     let kind = match (has_names || uid == ROOT_UID, target.is_empty(), &runs) {
         (true, ..) => FileKind::Dir,
         (_, false, _) => FileKind::Symlink,
@@ -219,13 +220,14 @@ fn head_of(
         head.set_parts_of(part, parts(part).len() as u16);
     }
     if let Some(runs) = runs.filter(|_| kind == FileKind::File) {
-        let in_head = core.layout.runs_in_head().min(runs.0.len());
+        let in_head = files.core.layout.runs_in_head().min(runs.0.len());
         head.set_parts_of(Part::Runs, parts(Part::Runs).len() as u16);
-        head.size = u64::from(runs.pages().saturating_sub(1)) * u64::from(core.layout.page);
+        head.size = u64::from(runs.pages().saturating_sub(1)) * u64::from(files.core.layout.page);
         head.runs = runs.0.get(..in_head)?.to_vec();
         let sums = parts(Part::Sums);
-        let known = Sums::decode(&sums.concat(), core.layout.page);
-        if let Some(known) = known.filter(|s| core.pages_for(s.len()) == runs.pages()) {
+        let known = Sums::decode(&sums.concat(), files.core.layout.page);
+        if let Some(known) = known.filter(|s| files.core.layout.pages_for(s.len()) == runs.pages())
+        {
             // The file was sealed: they end where it did.
             head.size = known.len();
             head.set_parts_of(Part::Sums, sums.len() as u16);
@@ -236,12 +238,16 @@ fn head_of(
 
 /// Returns the runs of a file by its leader and its parts, if they are all there and
 /// no other file has their pages.
-fn runs_of(core: &Core, leader: &Leader, parts: &[u8], vam: &mut Vam) -> Option<Runs> {
-    let in_head = core.layout.runs_in_head().min(leader.runs_len as usize);
+fn runs_of(files: &Files, leader: &Leader, parts: &[u8], vam: &mut Vam) -> Option<Runs> {
+    let in_head = files
+        .core
+        .layout
+        .runs_in_head()
+        .min(leader.runs_len as usize);
     let mut runs = Runs(leader.preamble.get(..in_head)?.to_vec());
     runs.0.extend(Runs::decode(parts));
     let whole = runs.checksum() == leader.runs_crc && parts.len().is_multiple_of(RUN);
-    let layout = &core.layout;
+    let layout = &files.core.layout;
     let own = |v: &Vam| {
         let good = |r: &crate::runs::Run| layout.is_data_run(r.start, r.len) && v.is_free(*r);
         runs.0.iter().all(good)
@@ -254,8 +260,8 @@ fn runs_of(core: &Core, leader: &Leader, parts: &[u8], vam: &mut Vam) -> Option<
 }
 
 /// Returns the leaders on pages that no file is known to have, the newest of each node.
-fn leaders(core: &Core, vam: &Vam) -> Result<BTreeMap<u64, Leader>> {
-    let (layout, dev) = (&core.layout, core.cache.device());
+fn leaders(files: &Files, vam: &Vam) -> Result<BTreeMap<u64, Leader>> {
+    let (layout, dev) = (&files.core.layout, files.core.cache.device());
     let mut found: BTreeMap<u64, ((u32, u64), Leader)> = BTreeMap::new();
     for run in vam.free_runs() {
         let end = run.start + run.len;
@@ -281,16 +287,16 @@ fn leaders(core: &Core, vam: &Vam) -> Result<BTreeMap<u64, Leader>> {
 
 /// Writes a table of these cells to pages other than `used`, and has the root
 /// lead to it.
-fn build(core: &mut Core, cells: &Cells, used: &BTreeSet<u32>, now: Time) -> Result<()> {
-    let len = core.layout.page_len();
-    let mut free = (1..core.layout.table_len).filter(|i| !used.contains(i));
+fn build(files: &mut Files, cells: &Cells, used: &BTreeSet<u32>, now: Time) -> Result<()> {
+    let len = files.core.layout.page_len();
+    let mut free = (1..files.core.layout.table_len).filter(|i| !used.contains(i));
     let mut below: Vec<Cell<'_>> = cells.iter().map(|(k, v)| (k.into(), v.into())).collect();
     let (mut level, mut pages) = (0, Vec::new());
     loop {
         let groups = grouped(below, len - HEADER);
         if let [only] = &groups[..] {
-            let root = page::build(0, level, core.layout.nonce, len, only);
-            return replace(core, pages, &root, now);
+            let root = page::build(0, level, files.core.layout.nonce, len, only);
+            return replace(files, pages, &root, now);
         }
         below = Vec::new();
         for mut group in groups {
@@ -302,8 +308,9 @@ fn build(core: &mut Core, cells: &Cells, used: &BTreeSet<u32>, now: Time) -> Res
             if let Some(first) = group.first_mut().filter(|_| level > 0) {
                 first.0 = (&[]).into();
             }
-            let mut image = page::build(index, level, core.layout.nonce, len, &group).to_vec();
-            stamp(&mut image, core.log.epoch, core.log.seq);
+            let mut image =
+                page::build(index, level, files.core.layout.nonce, len, &group).to_vec();
+            stamp(&mut image, files.core.log.epoch, files.core.log.seq);
             pages.push((index, image.into()));
             below.push((least, index.to_le_bytes().to_vec().into()));
         }
@@ -333,23 +340,23 @@ fn grouped(cells: Vec<Cell<'_>>, room: usize) -> Vec<Vec<Cell<'_>>> {
 
 /// Writes the new pages before the root that leads to them.
 fn replace(
-    core: &mut Core,
+    files: &mut Files,
     mut pages: Vec<(u32, page::Image)>,
     root: &page::Image,
     now: Time,
 ) -> Result<()> {
     pages.sort_by_key(|(index, _)| *index);
-    write_home(&core.cache, &core.layout, &pages)?;
-    core.cache.flush()?;
-    for index in 1..core.layout.table_len {
-        core.table.forget(index);
+    write_home(&files.core.cache, &files.core.layout, &pages)?;
+    files.core.cache.flush()?;
+    for index in 1..files.core.layout.table_len {
+        files.core.table.forget(index);
     }
-    core.change(now, |c| {
-        c.txn.pages.insert(0, root.clone());
+    files.change(now, |c| {
+        c.core.txn.pages.insert(0, root.clone());
         Ok(())
     })?;
-    core.commit(now)?;
-    core.vam = core.rebuild_map_as_far_as_it_goes()?;
-    core.map_saved = false;
+    files.core.commit(now)?;
+    files.core.vam = Tree::of(&mut files.core).rebuild_map_as_far_as_it_goes()?;
+    files.core.map_saved = false;
     Ok(())
 }

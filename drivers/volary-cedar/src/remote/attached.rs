@@ -54,7 +54,7 @@ impl CachedFs {
     /// # Errors
     /// As opening the remote, but for `Io`.
     pub(crate) fn new(local: CedarFs, remote: Option<Remote>) -> Result<Self> {
-        let can_note = local.state()?.core.takes != Takes::Nothing;
+        let can_note = local.state()?.files.core.takes != Takes::Nothing;
         let has_remote = can_note && remote.is_some();
         let connection = Connection::new(remote.filter(|_| can_note))?;
         let mut caps = local.caps();
@@ -66,7 +66,7 @@ impl CachedFs {
         if has_remote {
             caps = caps.with(Caps::SHARED);
         }
-        let name = local.state()?.core.layout.remote.clone();
+        let name = local.state()?.files.core.layout.remote.clone();
         Ok(Self {
             local,
             caps,
@@ -112,7 +112,7 @@ impl CachedFs {
         uid: u64,
         ask: impl FnMut(&Fs, NodeId) -> Result<T>,
     ) -> Result<Option<T>> {
-        if self.local.state()?.core.writable().is_err() {
+        if self.local.state()?.files.core.writable().is_err() {
             return Ok(None);
         }
         let path = || self.local.state()?.far_path(uid);

@@ -2,8 +2,12 @@
 
 use crate::attached::Attached;
 use crate::entry::{Entry as Named, Head, Part, Place, Seen, dir_prefix};
+use crate::nodes::Nodes;
 use crate::nodes::{node_id, uid_of};
+use crate::remote::link::Links;
 use crate::remote::link::Path;
+use crate::sealing::Sealing;
+use crate::tree::Tree;
 use std::collections::BTreeSet;
 use volary_core::{Attr, Ctx, Entry, FileKind, Kind, Mode, Name, NodeId, OpenId, Result};
 
@@ -24,7 +28,7 @@ impl Attached {
     /// # Errors
     /// `Stale`, `Corrupt`, `Io`.
     pub(crate) fn far_at(&mut self, dir: NodeId, name: Name<'_>) -> Result<Option<Head>> {
-        match self.core.find(uid_of(dir)?, name.as_bytes())? {
+        match Nodes::of(&mut self.files).find(uid_of(dir)?, name.as_bytes())? {
             Some((_, Named::Head(head))) => Ok(Some(head).filter(|head| head.far.is_some())),
             _ => Ok(None),
         }
@@ -33,9 +37,9 @@ impl Attached {
     /// Returns the way to a node of the remote.
     ///
     /// # Errors
-    /// As [`far_path`](crate::core::Core::far_path).
+    /// As [`far_path`](Links::far_path).
     pub(crate) fn far_path(&mut self, uid: u64) -> Result<Path> {
-        self.core.far_path(uid)
+        Links::of(&mut self.files).far_path(uid)
     }
 
     /// Notes what the remote says of a node.
@@ -43,10 +47,10 @@ impl Attached {
     /// # Errors
     /// `Stale` if that is of another kind; as a change.
     pub(crate) fn note_far(&mut self, cx: &Ctx<'_>, uid: u64, far: &Attr) -> Result<Head> {
-        self.core.change(cx.now, |c| {
-            let (place, head) = c.home(uid)?;
+        self.files.change(cx.now, |c| {
+            let (place, head) = Nodes::of(c).home(uid)?;
             match head.kind == far.kind && head.far.is_some() {
-                true => c.note_far(&place, &head, far),
+                true => Links::of(c).note_far(&place, &head, far),
                 false => Err(Kind::Stale.into()),
             }
         })
@@ -64,13 +68,13 @@ impl Attached {
         far: &Attr,
     ) -> Result<Entry> {
         let recorded = self
-            .core
-            .change(cx.now, |c| c.record(dir, name, far, cx.now));
+            .files
+            .change(cx.now, |c| Links::of(c).record(dir, name, far, cx.now));
         let head = match recorded {
             Err(e) if e == Kind::NotEmpty => {
-                self.core.forget_name(dir, name, cx.now)?;
-                self.core
-                    .change(cx.now, |c| c.record(dir, name, far, cx.now))?
+                Links::of(&mut self.files).forget_name(dir, name, cx.now)?;
+                self.files
+                    .change(cx.now, |c| Links::of(c).record(dir, name, far, cx.now))?
             }
             recorded => recorded?,
         };
@@ -98,18 +102,19 @@ impl Attached {
             from = crate::cookies::past_name(dir, &last.name);
             for (place, uid) in names {
                 if !seen.contains(&uid) {
-                    self.core.forget_name(dir, &place.name, cx.now)?;
+                    Links::of(&mut self.files).forget_name(dir, &place.name, cx.now)?;
                 }
             }
         }
         self.note_far(cx, dir, far)?;
-        self.core.change(cx.now, |c| c.mark_whole(dir, cx.now))
+        self.files
+            .change(cx.now, |c| Links::of(c).mark_whole(dir, cx.now))
     }
 
     fn some_names(&mut self, dir: u64, from: &[u8]) -> Result<Vec<(Place, u64)>> {
         let prefix = dir_prefix(dir);
         let mut found = Vec::new();
-        self.core.scan(from, &mut |key, value| {
+        Tree::of(&mut self.files.core).scan(from, &mut |key, value| {
             if !key.starts_with(&prefix) || found.len() == SOME {
                 return false;
             }
@@ -131,16 +136,16 @@ impl Attached {
         seen: &Seen,
         target: &[u8],
     ) -> Result<()> {
-        self.core.change(cx.now, |c| {
-            let (place, mut head) = c.home(uid)?;
+        self.files.change(cx.now, |c| {
+            let (place, mut head) = Nodes::of(c).home(uid)?;
             let same = head.far.is_some_and(|far| far.seen == *seen);
             if head.kind != FileKind::Symlink || !same {
                 return Ok(());
             }
-            c.set_parts(&mut head, Part::Target, target)?;
+            Nodes::of(c).set_parts(&mut head, Part::Target, target)?;
             head.size = target.len() as u64;
-            c.keep(&place, head)?;
-            c.mark_whole(uid, cx.now)
+            Nodes::of(c).keep(&place, head)?;
+            Links::of(c).mark_whole(uid, cx.now)
         })
     }
 
@@ -150,12 +155,15 @@ impl Attached {
     /// # Errors
     /// `Stale`, `Corrupt`, `Io`.
     pub(crate) fn use_whole(&mut self, cx: &Ctx<'_>, uid: u64) -> Result<bool> {
-        let (_, head) = self.core.home(uid)?;
+        let (_, head) = Nodes::of(&mut self.files).home(uid)?;
         if !head.far.is_some_and(|far| far.whole) {
             return Ok(false);
         }
-        if self.core.writable().is_ok() {
-            match self.core.change(cx.now, |c| c.note_use(uid, cx.now)) {
+        if self.files.core.writable().is_ok() {
+            match self
+                .files
+                .change(cx.now, |c| Links::of(c).note_use(uid, cx.now))
+            {
                 Err(e) if e != Kind::NoSpace => return Err(e),
                 _ => {}
             }
@@ -188,10 +196,10 @@ impl Attached {
     /// # Errors
     /// As a change.
     pub(crate) fn make_room_far(&mut self, cx: &Ctx<'_>, size: u64) -> Result<bool> {
-        let pages = self.core.pages_for(size);
-        match pages > self.core.layout.data_pages() {
+        let pages = self.files.core.layout.pages_for(size);
+        match pages > self.files.core.layout.data_pages() {
             true => Ok(false),
-            false => self.core.make_room_far(pages, cx.now),
+            false => Links::of(&mut self.files).make_room_far(pages, cx.now),
         }
     }
 
@@ -202,8 +210,8 @@ impl Attached {
     /// As a change.
     pub(crate) fn begin_copy(&mut self, cx: &Ctx<'_>, of: u64, size: u64) -> Result<OpenId> {
         let uid = self
-            .core
-            .change(cx.now, |c| c.begin_copy(of, size, cx.now))?;
+            .files
+            .change(cx.now, |c| Links::of(c).begin_copy(of, size, cx.now))?;
         Ok(self.add_open(uid, Mode::Write))
     }
 
@@ -220,13 +228,13 @@ impl Attached {
         seen: &Seen,
     ) -> Result<bool> {
         let uid = self.opened(copy)?;
-        let sums = self.core.to_seal.remove(&uid);
+        let sums = self.files.seals.waiting.remove(&uid);
         let done = self
-            .core
-            .change(cx.now, |c| c.end_copy(uid, of, seen, cx.now))?;
+            .files
+            .change(cx.now, |c| Links::of(c).end_copy(uid, of, seen, cx.now))?;
         if done && let Some(sums) = sums {
-            self.core.to_seal.insert(of, sums);
-            self.core.seal(of, cx.now)?;
+            self.files.seals.waiting.insert(of, sums);
+            Sealing::of(&mut self.files).seal(of, cx.now)?;
         }
         Ok(done)
     }
@@ -234,7 +242,7 @@ impl Attached {
     /// Links a file or directory to one of the remote.
     ///
     /// # Errors
-    /// As [`link_far`](crate::core::Core::link_far).
+    /// As [`link_far`](Links::link_far).
     pub(crate) fn link_far(
         &mut self,
         cx: &Ctx<'_>,
@@ -243,8 +251,8 @@ impl Attached {
         far: &Attr,
     ) -> Result<()> {
         let uid = uid_of(node)?;
-        self.core
-            .change(cx.now, |c| c.link_far(uid, path, far, cx.now))
+        self.files
+            .change(cx.now, |c| Links::of(c).link_far(uid, path, far, cx.now))
     }
 
     /// Forgets all names in a directory of the remote.
@@ -252,6 +260,6 @@ impl Attached {
     /// # Errors
     /// As a change.
     pub(crate) fn forget_names_in(&mut self, cx: &Ctx<'_>, dir: u64) -> Result<()> {
-        self.core.forget_names_in(dir, cx.now)
+        Links::of(&mut self.files).forget_names_in(dir, cx.now)
     }
 }

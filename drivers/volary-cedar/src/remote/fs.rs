@@ -5,6 +5,7 @@ use crate::entry::Head;
 use crate::nodes::{node_id, uid_of};
 use crate::remote::attached::{CachedFs, REMOTE, is_gone, not_ours};
 use crate::remote::fetch::Content;
+use crate::remote::link::Links;
 use std::time::Duration;
 use volary_core::{
     Attr, Caps, Cookie, Create, Ctx, DirBuf, Entry, Extent, FileKind, FileSystem, Finding, Kind,
@@ -65,7 +66,7 @@ impl FileSystem for CachedFs {
             Ok(None) => self.local.lookup(cx, dir, name),
             Err(e) if e == Kind::NotFound => {
                 let mut state = self.local.to_change()?;
-                state.core.forget_name(head.uid, name.as_bytes(), cx.now)?;
+                Links::of(&mut state.files).forget_name(head.uid, name.as_bytes(), cx.now)?;
                 Err(e)
             }
             Err(e) => Err(e),

@@ -10,13 +10,17 @@
 //! *link*: it may have any name in a local directory. All others are under the directory
 //! and the name that they have on the remote.
 
-use crate::core::Core;
 use crate::entry::{
     Entry, Far, Head, NAMES_END, NAMES_FROM, Part, Place, ROOT_UID, Seen, dir_prefix,
 };
+use crate::file::File;
+use crate::files::Files;
 use crate::mistakes::{Mistake, made};
+use crate::nodes::Nodes;
 use crate::nodes::{is_named, new_head};
 use crate::runs::Runs;
+use crate::sealing::Sealing;
+use crate::tree::Tree;
 use std::collections::BTreeMap;
 use volary_core::{Attr, Error, FileKind, Kind, Result, Time};
 
@@ -104,7 +108,16 @@ fn is_of(head: &Head, far: &Attr) -> bool {
     head.kind == far.kind && seen == Some((far.node.ino.get(), far.node.generation))
 }
 
-impl Core {
+/// Nodes that stand for those of the remote.
+pub(crate) struct Links<'a> {
+    pub(crate) files: &'a mut Files,
+}
+
+impl<'a> Links<'a> {
+    pub(crate) fn of(files: &'a mut Files) -> Self {
+        Self { files }
+    }
+
     /// Returns the way to a node of the remote.
     ///
     /// # Errors
@@ -113,14 +126,14 @@ impl Core {
         let mut below = Vec::new();
         let mut at = uid;
         for _ in 0..DEPTH_MAX {
-            let (place, head) = self.home(at)?;
+            let (place, head) = Nodes::of(self.files).home(at)?;
             if head.far.is_none() {
                 return Err(Kind::Stale.into());
             }
             if head.is_link() {
                 below.reverse();
                 return Ok(Path {
-                    link: self.parts(&head, Part::Target)?,
+                    link: Nodes::of(self.files).parts(&head, Part::Target)?,
                     uid: at,
                     below,
                 });
@@ -139,11 +152,11 @@ impl Core {
     /// # Errors
     /// `Corrupt`, `Io`.
     fn give_content_up(&mut self, head: &mut Head) -> Result<()> {
-        let runs = self.runs(head)?;
-        self.set_runs(head, runs.leader(), &Runs::default())?;
-        self.free(runs.0);
-        self.to_seal.remove(&head.uid);
-        self.set_sums(head, None)?;
+        let runs = Nodes::of(self.files).runs(head)?;
+        Nodes::of(self.files).set_runs(head, runs.leader(), &Runs::default())?;
+        self.files.core.free(runs.0);
+        self.files.seals.waiting.remove(&head.uid);
+        Sealing::of(self.files).set_sums(head, None)?;
         if let Some(far) = &mut head.far {
             far.whole = false;
         }
@@ -163,7 +176,9 @@ impl Core {
         };
         match head.kind {
             FileKind::File if old.whole => self.give_content_up(&mut new)?,
-            FileKind::Symlink if old.whole => self.set_parts(&mut new, Part::Target, &[])?,
+            FileKind::Symlink if old.whole => {
+                Nodes::of(self.files).set_parts(&mut new, Part::Target, &[])?;
+            }
             _ => {}
         }
         new.far = Some(Far {
@@ -178,7 +193,7 @@ impl Core {
     fn keep_if_other(&mut self, place: &Place, old: &Head, mut new: Head) -> Result<Head> {
         if new != *old {
             new.change = new.change.saturating_add(1);
-            self.keep(place, new.clone())?;
+            Nodes::of(self.files).keep(place, new.clone())?;
         }
         Ok(new)
     }
@@ -189,69 +204,77 @@ impl Core {
     /// `NotEmpty` if what had the name is a directory with names; `NameTooLong`;
     /// `NoSpace`, `Corrupt`, `Io`.
     pub(crate) fn record(&mut self, dir: u64, name: &[u8], far: &Attr, now: Time) -> Result<Head> {
-        match self.find(dir, name)? {
+        match Nodes::of(self.files).find(dir, name)? {
             Some((place, Entry::Head(head))) if is_of(&head, far) => {
                 return self.note_far(&place, &head, far);
             }
             Some((place, entry)) => self.drop_far(&place, entry, now)?,
-            None if name.len() > self.layout.name_max() => return Err(Kind::NameTooLong.into()),
+            None if name.len() > self.files.core.layout.name_max() => {
+                return Err(Kind::NameTooLong.into());
+            }
             None => {}
         }
-        let mut head = new_head(self.new_uid()?, far.kind, now);
+        let mut head = new_head(self.files.core.new_uid()?, far.kind, now);
         head.far = Some(Far::away(far, now));
         head.say(far);
         if head.is_dir() {
             head.nlink = 2;
             self.count_dirs(dir, 1)?;
         }
-        self.put_entry(&Place::new(dir, name), &Entry::Head(head.clone()))?;
+        Nodes::of(self.files).put_entry(&Place::new(dir, name), &Entry::Head(head.clone()))?;
         Ok(head)
     }
 
     /// Counts directories that came to one of the remote, or went.
     fn count_dirs(&mut self, dir: u64, more: i32) -> Result<()> {
-        let (place, mut head) = self.dir(dir)?;
+        let (place, mut head) = Nodes::of(self.files).dir(dir)?;
         head.nlink = head.nlink.saturating_add_signed(more);
-        self.keep(&place, head)
+        Nodes::of(self.files).keep(&place, head)
     }
 
     /// Takes away a name that the remote has no more.
     fn drop_far(&mut self, place: &Place, entry: Entry, now: Time) -> Result<()> {
         let is_dir = matches!(&entry, Entry::Head(head) if head.is_dir());
-        if is_dir && self.first(&dir_prefix(entry.uid()))?.is_some() {
+        if is_dir
+            && Tree::of(&mut self.files.core)
+                .first(&dir_prefix(entry.uid()))?
+                .is_some()
+        {
             return Err(Kind::NotEmpty.into());
         }
-        self.remove(&place.key())?;
+        Tree::of(&mut self.files.core).remove(&place.key())?;
         if is_dir {
             self.count_dirs(place.dir, -1)?;
         }
-        let open = self.is_open(entry.uid());
-        self.drop_name(entry, now, open)
+        let open = self.files.is_open(entry.uid());
+        Nodes::of(self.files).drop_name(entry, now, open)
     }
 
     /// Takes away a name that the remote has no more, with all that is under it, each
     /// name in a change of its own.
     ///
     /// # Errors
-    /// As [`change`](Self::change).
+    /// As [`change`](Files::change).
     pub(crate) fn forget_name(&mut self, dir: u64, name: &[u8], now: Time) -> Result<()> {
-        let Some((_, entry)) = self.find(dir, name)? else {
+        let Some((_, entry)) = Nodes::of(self.files).find(dir, name)? else {
             return Ok(());
         };
         self.forget_names_in(entry.uid(), now)?;
-        self.change(now, |c| match c.find(dir, name)? {
-            Some((place, entry)) => c.drop_far(&place, entry, now),
-            None => Ok(()),
-        })
+        self.files
+            .change(now, |c| match Nodes::of(c).find(dir, name)? {
+                Some((place, entry)) => Links::of(c).drop_far(&place, entry, now),
+                None => Ok(()),
+            })
     }
 
     /// Takes away all names in a directory of the remote, and under it.
     ///
     /// # Errors
-    /// As [`change`](Self::change).
+    /// As [`change`](Files::change).
     pub(crate) fn forget_names_in(&mut self, dir: u64, now: Time) -> Result<()> {
         while let Some((place, entry)) = self.deepest(dir)? {
-            self.change(now, |c| c.drop_far(&place, entry.clone(), now))?;
+            self.files
+                .change(now, |c| Links::of(c).drop_far(&place, entry.clone(), now))?;
         }
         Ok(())
     }
@@ -260,7 +283,7 @@ impl Core {
     fn deepest(&mut self, dir: u64) -> Result<Option<(Place, Entry)>> {
         let (mut at, mut found) = (dir, None);
         for _ in 0..DEPTH_MAX {
-            let Some((key, value)) = self.first(&dir_prefix(at))? else {
+            let Some((key, value)) = Tree::of(&mut self.files.core).first(&dir_prefix(at))? else {
                 return Ok(found);
             };
             let pair = Place::of_key(&key).zip(Entry::decode(&value));
@@ -277,8 +300,11 @@ impl Core {
     /// `NotPermitted` if it is not empty, has another kind or more names;
     /// `NameTooLong` for the path; `NoSpace`, `Corrupt`, `Io`.
     pub(crate) fn link_far(&mut self, uid: u64, path: &[u8], far: &Attr, now: Time) -> Result<()> {
-        let (place, mut head) = self.home(uid)?;
-        let is_dir = head.is_dir() && self.first(&dir_prefix(uid))?.is_none();
+        let (place, mut head) = Nodes::of(self.files).home(uid)?;
+        let is_dir = head.is_dir()
+            && Tree::of(&mut self.files.core)
+                .first(&dir_prefix(uid))?
+                .is_none();
         let is_file = head.kind == FileKind::File && head.size == 0 && head.nlink == 1;
         let is_new = head.far.is_none() && head.line == 0 && head.keep == 0;
         if head.kind != far.kind || !(is_new && (is_dir || is_file)) {
@@ -286,14 +312,14 @@ impl Core {
                          directory to a directory";
             return Err(Error::note(Kind::NotPermitted, words));
         }
-        if path.len() > self.layout.parts_len() {
+        if path.len() > self.files.core.layout.parts_len() {
             return Err(Kind::NameTooLong.into());
         }
-        self.set_parts(&mut head, Part::Target, path)?;
+        Nodes::of(self.files).set_parts(&mut head, Part::Target, path)?;
         head.far = Some(Far::away(far, now));
         head.say(far);
         head.change = head.change.saturating_add(1);
-        self.keep(&place, head)
+        Nodes::of(self.files).keep(&place, head)
     }
 
     /// Links the root of an empty volume to the remote's, which was never seen.
@@ -301,10 +327,10 @@ impl Core {
     /// # Errors
     /// `NoSpace`, `Io`.
     pub(crate) fn link_root_far(&mut self, now: Time) -> Result<()> {
-        let (place, mut head) = self.home(ROOT_UID)?;
-        self.set_parts(&mut head, Part::Target, b"/")?;
+        let (place, mut head) = Nodes::of(self.files).home(ROOT_UID)?;
+        Nodes::of(self.files).set_parts(&mut head, Part::Target, b"/")?;
         head.far = Some(Far::never_seen(now));
-        self.keep(&place, head)
+        Nodes::of(self.files).keep(&place, head)
     }
 
     // ---- Copies ----
@@ -316,13 +342,13 @@ impl Core {
     /// # Errors
     /// `NoSpace`, `Corrupt`, `Io`.
     pub(crate) fn begin_copy(&mut self, of: u64, size: u64, now: Time) -> Result<u64> {
-        let mut head = new_head(self.new_uid()?, FileKind::File, now);
+        let mut head = new_head(self.files.core.new_uid()?, FileKind::File, now);
         (head.nlink, head.mode) = (0, 0o600);
         let uid = head.uid;
         if size > 0 {
-            self.make_room(&mut head, 0, size)?;
+            File::of(self.files).make_room(&mut head, 0, size)?;
         }
-        self.put_entry(&Place::nowhere(uid), &Entry::Head(head))?;
+        Nodes::of(self.files).put_entry(&Place::nowhere(uid), &Entry::Head(head))?;
         if made(Mistake::CopyWholeTooSoon) {
             self.mark_whole(of, now)?;
         }
@@ -334,11 +360,11 @@ impl Core {
     /// # Errors
     /// `Stale`, `NoSpace`, `Corrupt`, `Io`.
     pub(crate) fn mark_whole(&mut self, uid: u64, now: Time) -> Result<()> {
-        let (place, mut head) = self.home(uid)?;
+        let (place, mut head) = Nodes::of(self.files).home(uid)?;
         let mut far = head.far.ok_or(Kind::Stale)?;
         (far.whole, far.used) = (true, now);
         head.far = Some(far);
-        self.keep(&place, head)
+        Nodes::of(self.files).keep(&place, head)
     }
 
     /// Gives all that a [copy](Self::begin_copy) holds to the node that it is of, which is
@@ -348,25 +374,25 @@ impl Core {
     /// # Errors
     /// `Stale`, `NoSpace`, `Corrupt`, `Io`.
     pub(crate) fn end_copy(&mut self, copy: u64, of: u64, seen: &Seen, now: Time) -> Result<bool> {
-        let (from, mut temp) = self.home(copy)?;
-        let (place, mut head) = self.home(of)?;
+        let (from, mut temp) = Nodes::of(self.files).home(copy)?;
+        let (place, mut head) = Nodes::of(self.files).home(of)?;
         if head.far.is_none_or(|far| far.seen != *seen) || temp.size != head.size {
             return Ok(false);
         }
-        let runs = self.runs(&temp)?;
-        self.hand_runs_over(&mut temp)?;
-        self.set_parts(&mut temp, Part::Sums, &[])?;
-        self.remove(&from.key())?;
-        self.remove(&crate::entry::place_key(copy, temp.number))?;
+        let runs = Nodes::of(self.files).runs(&temp)?;
+        Nodes::of(self.files).hand_runs_over(&mut temp)?;
+        Nodes::of(self.files).set_parts(&mut temp, Part::Sums, &[])?;
+        Tree::of(&mut self.files.core).remove(&from.key())?;
+        Tree::of(&mut self.files.core).remove(&crate::entry::place_key(copy, temp.number))?;
         self.give_content_up(&mut head)?;
-        self.set_runs(&mut head, None, &runs)?;
+        Nodes::of(self.files).set_runs(&mut head, None, &runs)?;
         head.far = Some(Far {
             whole: true,
             seen: *seen,
             used: now,
         });
         head.change = head.change.saturating_add(1);
-        self.keep(&place, head)?;
+        Nodes::of(self.files).keep(&place, head)?;
         Ok(true)
     }
 
@@ -375,12 +401,12 @@ impl Core {
     /// # Errors
     /// `Stale`, `NoSpace`, `Corrupt`, `Io`.
     pub(crate) fn note_use(&mut self, uid: u64, now: Time) -> Result<()> {
-        let (place, mut head) = self.home(uid)?;
+        let (place, mut head) = Nodes::of(self.files).home(uid)?;
         if let Some(far) = &mut head.far
             && (now.secs - far.used.secs).abs() >= USED_STEP
         {
             far.used = now;
-            self.keep(&place, head)?;
+            Nodes::of(self.files).keep(&place, head)?;
         }
         Ok(())
     }
@@ -390,11 +416,11 @@ impl Core {
     /// # Errors
     /// `Stale`, `NoSpace`, `Corrupt`, `Io`.
     pub(crate) fn drop_copy(&mut self, uid: u64) -> Result<()> {
-        let (place, mut head) = self.home(uid)?;
+        let (place, mut head) = Nodes::of(self.files).home(uid)?;
         if head.kind == FileKind::File && head.far.is_some_and(|far| far.whole) {
             self.give_content_up(&mut head)?;
             head.change = head.change.saturating_add(1);
-            self.keep(&place, head)?;
+            Nodes::of(self.files).keep(&place, head)?;
         }
         Ok(())
     }
@@ -403,19 +429,22 @@ impl Core {
     /// are free, and some more. False if there are not enough.
     ///
     /// # Errors
-    /// As [`change`](Self::change).
+    /// As [`change`](Files::change).
     pub(crate) fn make_room_far(&mut self, pages: u32, now: Time) -> Result<bool> {
         let free = |c: &Self| {
-            let waiting = c.batch.freed.pages();
-            u64::from(c.vam.free()) + waiting
+            let waiting = c.files.core.batch.freed.pages();
+            u64::from(c.files.core.vam.free()) + waiting
         };
-        let (wanted, spare) = (u64::from(pages), self.layout.data_pages() / SPARE);
+        let (wanted, spare) = (
+            u64::from(pages),
+            self.files.core.layout.data_pages() / SPARE,
+        );
         if free(self) >= wanted {
             return Ok(true);
         }
         let lacking = wanted - free(self) + u64::from(spare);
         for uid in self.least_used(lacking)? {
-            self.change(now, |c| c.drop_copy(uid))?;
+            self.files.change(now, |c| Links::of(c).drop_copy(uid))?;
         }
         Ok(free(self) >= wanted)
     }
@@ -425,9 +454,9 @@ impl Core {
     fn least_used(&mut self, pages: u64) -> Result<Vec<u64>> {
         let mut oldest: BTreeMap<(Time, u64), u64> = BTreeMap::new();
         let mut total = 0;
-        let page = u64::from(self.layout.page);
-        let opens = std::mem::take(&mut self.opens);
-        let scanned = self.scan(NAMES_FROM, &mut |key, value| {
+        let page = u64::from(self.files.core.layout.page);
+        let opens = std::mem::take(&mut self.files.opens);
+        let scanned = Tree::of(&mut self.files.core).scan(NAMES_FROM, &mut |key, value| {
             let head = match Entry::decode(value) {
                 Some(Entry::Head(head)) if key < NAMES_END => head,
                 _ => return key < NAMES_END,
@@ -444,7 +473,7 @@ impl Core {
             }
             true
         });
-        self.opens = opens;
+        self.files.opens = opens;
         scanned?;
         Ok(oldest.into_keys().map(|(_, uid)| uid).collect())
     }

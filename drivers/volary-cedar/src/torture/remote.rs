@@ -7,6 +7,7 @@ use super::subject::{Volume, must_be_clean};
 use crate::CEDAR;
 use crate::entry::Part;
 use crate::mistakes::plant;
+use crate::nodes::Nodes;
 use std::sync::Arc;
 use volary_block::MemDevice;
 use volary_core::{
@@ -164,27 +165,30 @@ fn a_cache_that_contradicts_itself_is_mended_and_fetches_again() {
         read_only: false,
         ..crate::info::LOOK
     };
-    let mut core = crate::recover::open(dev.clone(), &how).unwrap().0;
-    core.begin().unwrap();
-    let uid = |core: &mut crate::core::Core, text: &str| {
-        let found = core.find(crate::entry::ROOT_UID, text.as_bytes()).unwrap();
+    let mut files = crate::recover::open(dev.clone(), &how).unwrap().0;
+    files.core.begin().unwrap();
+    let uid = |files: &mut crate::files::Files, text: &str| {
+        let found = Nodes::of(files)
+            .find(crate::entry::ROOT_UID, text.as_bytes())
+            .unwrap();
         found.unwrap().1.uid()
     };
-    let (a, b) = (uid(&mut core, "a"), uid(&mut core, "b"));
-    core.change(NOW, |c| {
-        // One loses a page, the other says that it is nobody's copy.
-        let (place, mut head) = c.home(a)?;
-        head.runs[0].len -= 1;
-        c.keep(&place, head)?;
-        let (place, mut head) = c.home(b)?;
-        head.far = None;
-        c.keep(&place, head)?;
-        let (place, mut root) = c.home(crate::entry::ROOT_UID)?;
-        c.set_parts(&mut root, Part::Xattrs, b"")?;
-        c.keep(&place, root)
-    })
-    .unwrap();
-    core.leave(NOW).unwrap();
+    let (a, b) = (uid(&mut files, "a"), uid(&mut files, "b"));
+    files
+        .change(NOW, |c| {
+            // One loses a page, the other says that it is nobody's copy.
+            let (place, mut head) = Nodes::of(c).home(a)?;
+            head.runs[0].len -= 1;
+            Nodes::of(c).keep(&place, head)?;
+            let (place, mut head) = Nodes::of(c).home(b)?;
+            head.far = None;
+            Nodes::of(c).keep(&place, head)?;
+            let (place, mut root) = Nodes::of(c).home(crate::entry::ROOT_UID)?;
+            Nodes::of(c).set_parts(&mut root, Part::Xattrs, b"")?;
+            Nodes::of(c).keep(&place, root)
+        })
+        .unwrap();
+    files.core.leave(NOW).unwrap();
     let codes = check(&dev, CheckMode::Look);
     assert!(
         codes.contains(&"remote") && codes.contains(&"size"),

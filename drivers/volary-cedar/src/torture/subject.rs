@@ -126,11 +126,11 @@ pub(super) fn must_be_clean(dev: Arc<dyn BlockDevice>) -> Result<(), String> {
 /// After a cut a logged map is known without a walk of the name table, unless the
 /// newest record could not tell all.
 fn map_must_be_known(dev: &Arc<dyn BlockDevice>) -> Result<(), String> {
-    let (core, recovered) = open(dev.clone(), &LOOK).map_err(words)?;
-    let log = LogImage::read(&**dev, &core.layout);
-    let newest = log.chain(&core.log.anchor).pop();
+    let (files, recovered) = open(dev.clone(), &LOOK).map_err(words)?;
+    let log = LogImage::read(&**dev, &files.core.layout);
+    let newest = log.chain(&files.core.log.anchor).pop();
     let untold = newest.is_some_and(|record| record.told.is_none());
-    match recovered.map_loaded || untold || !core.layout.logs_map {
+    match recovered.map_loaded || untold || !files.core.layout.logs_map {
         true => Ok(()),
         false => Err("the map is not to be had from the log".into()),
     }

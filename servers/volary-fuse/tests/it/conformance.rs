@@ -14,7 +14,7 @@ fn suite(name: &str, mem: fn() -> MemOptions, options: &MountOptions) -> Suite {
     suite_on(name, move || Mount::of(mem(), &options).unwrap())
 }
 
-fn suite_on(name: &str, mount: impl Fn() -> Mount + 'static) -> Suite {
+fn suite_on(name: &str, mount: impl Fn() -> Mount + Send + Sync + 'static) -> Suite {
     hostfs::through(name, move || {
         let mount = mount();
         (mount.mounted.path().to_owned(), mount.volume.caps(), mount)

@@ -8,7 +8,7 @@ use volary_session::Volume;
 use volary_testkit::nfs::{Remote, shown, through};
 use volary_testkit::{Fresh, Suite};
 
-fn suite(name: &str, volume: impl Fn() -> Arc<Volume> + 'static) -> Suite {
+fn suite(name: &str, volume: impl Fn() -> Arc<Volume> + Send + Sync + 'static) -> Suite {
     let make = move || {
         let served = Served::of(volume(), &export(), &options(1));
         let remote = Remote::new(served.client(), shown(served.volume.caps()));

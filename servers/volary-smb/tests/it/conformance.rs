@@ -27,7 +27,7 @@ fn served(fs: Fs) -> Fresh {
     Fresh::new(Arc::new(Remote::new(client, caps))).keeping(served)
 }
 
-fn suite(name: &str, make: impl Fn() -> Fresh + 'static) -> Suite {
+fn suite(name: &str, make: impl Fn() -> Fresh + Send + Sync + 'static) -> Suite {
     through(Suite::new(name, make))
 }
 

@@ -1,0 +1,105 @@
+//! A digest of content that skips zeros. SHA-256 of holes is slow, most of all in emulated guests.
+
+use sha2::{Digest, Sha256};
+
+/// Size of a part, in bytes. A part of zeros alone is not digested.
+const PART: usize = 64 << 10;
+
+/// Returns the digest of content: SHA-256 over the number (8 bytes, little-endian) and the bytes of
+/// each 64 KiB part that is not all zeros, and over the length at the end. `oracle/common.py` does
+/// the same.
+pub fn digest(content: &[u8]) -> [u8; 32] {
+    let mut parts = Parts::default();
+    for part in content.chunks(PART) {
+        parts.take(part);
+    }
+    parts.end()
+}
+
+/// Returns the [`digest`] of what `read` reads. `read` takes an offset, and returns 0 at the end.
+///
+/// # Errors
+/// What `read` fails with.
+pub fn digest_of<E>(
+    mut read: impl FnMut(u64, &mut [u8]) -> Result<usize, E>,
+) -> Result<[u8; 32], E> {
+    let (mut parts, mut buf) = (Parts::default(), vec![0; PART]);
+    loop {
+        let mut filled = 0;
+        while let Some(rest) = buf.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+            match read(parts.len + filled as u64, rest)? {
+                0 => break,
+                n => filled += n,
+            }
+        }
+        parts.take(&buf[..filled]);
+        if filled < PART {
+            return Ok(parts.end());
+        }
+    }
+}
+
+#[derive(Default)]
+struct Parts {
+    hash: Sha256,
+    count: u64,
+    len: u64,
+}
+
+impl Parts {
+    fn take(&mut self, part: &[u8]) {
+        if !volary_core::is_zero(part) {
+            self.hash.update(self.count.to_le_bytes());
+            self.hash.update(part);
+        }
+        self.count += 1;
+        self.len += part.len() as u64;
+    }
+
+    fn end(mut self) -> [u8; 32] {
+        self.hash.update(self.len.to_le_bytes());
+        self.hash.finalize().into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn holes_data_and_lengths_count() {
+        let mut all = std::collections::BTreeSet::new();
+        for (len, at) in [
+            (0, 0),
+            (1, 0),
+            (PART, 0),
+            (PART, 5),
+            (3 * PART + 1, PART),
+            (3 * PART + 1, 2 * PART),
+        ] {
+            let mut content = vec![0; len];
+            assert!(
+                len == 0 || all.insert(digest(&content)) || at > 0,
+                "zeros of {len}"
+            );
+            if let Some(byte) = content.get_mut(at) {
+                *byte = 1;
+            }
+            assert!(all.insert(digest(&content)), "{len} bytes, one at {at}");
+        }
+    }
+
+    #[test]
+    fn reads_of_any_length_make_the_same() {
+        let content = crate::rng::pattern(1, 2 * PART + 77);
+        for most in [1000, PART - 1, PART, 3 * PART] {
+            let read = |at: u64, buf: &mut [u8]| {
+                let rest = &content[at as usize..];
+                let n = rest.len().min(buf.len()).min(most);
+                buf[..n].copy_from_slice(&rest[..n]);
+                Ok::<_, ()>(n)
+            };
+            assert_eq!(digest_of(read), Ok(digest(&content)), "{most} at most");
+        }
+    }
+}

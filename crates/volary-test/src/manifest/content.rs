@@ -1,0 +1,78 @@
+//! What a file holds, wherever that lies.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// The bytes of a file.
+#[derive(Clone, Debug)]
+pub enum Content {
+    /// All of them.
+    Bytes(Arc<[u8]>),
+    /// A range of a file of the host.
+    Host {
+        /// The file.
+        file: PathBuf,
+        /// Where they begin there.
+        at: u64,
+        /// How many they are.
+        len: u64,
+    },
+    /// Some ranges of many bytes.
+    Parts {
+        /// How many all are.
+        len: u64,
+        /// Offsets and bytes that are known.
+        parts: Vec<(u64, Vec<u8>)>,
+    },
+}
+
+impl Default for Content {
+    fn default() -> Self {
+        Self::Bytes(Arc::from([]))
+    }
+}
+
+impl Content {
+    /// Returns how many bytes there are.
+    pub fn len(&self) -> u64 {
+        match self {
+            Self::Bytes(bytes) => bytes.len() as u64,
+            Self::Host { len, .. } | Self::Parts { len, .. } => *len,
+        }
+    }
+
+    /// Returns whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns what a read of `want` bytes at `offset` gives; `None` where that is not known.
+    ///
+    /// # Panics
+    /// If the host's file cannot be read any more.
+    pub fn read(&self, offset: u64, want: usize) -> Option<Vec<u8>> {
+        let rest = self.len().saturating_sub(offset);
+        let want = usize::try_from(rest).map_or(want, |rest| want.min(rest));
+        if want == 0 {
+            return Some(Vec::new());
+        }
+        match self {
+            Self::Bytes(bytes) => {
+                let from = usize::try_from(offset).ok()?;
+                bytes.get(from..from + want).map(<[u8]>::to_vec)
+            }
+            Self::Host { file, at, .. } => {
+                let mut buf = vec![0; want];
+                let read = File::open(file).and_then(|f| f.read_exact_at(&mut buf, at + offset));
+                read.unwrap_or_else(|e| panic!("{}: {e}", file.display()));
+                Some(buf)
+            }
+            Self::Parts { parts, .. } => parts.iter().find_map(|(at, bytes)| {
+                let from = usize::try_from(offset.checked_sub(*at)?).ok()?;
+                bytes.get(from..from.checked_add(want)?).map(<[u8]>::to_vec)
+            }),
+        }
+    }
+}

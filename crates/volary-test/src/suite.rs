@@ -1,0 +1,315 @@
+//! One conformance suite for every volume.
+//!
+//! A [`Suite`] has a closure that makes a fresh volume ([`Fresh`]); each case gets one of its own.
+//! Cases are chosen by what the volume claims ([`Caps`]): a claim brings the cases that hold it to
+//! its word, its absence those that want the documented refusal. The order is fixed.
+//!
+//! | suite | the volume | cases |
+//! |---|---|---|
+//! | [`Suite::new`] | empty, takes changes | make something and look at it |
+//! | [`Suite::reading`] | holds what a [`Manifest`] says | read it in every way |
+//! | [`Suite::coherent`] | holds anything | read it in every way: all must agree |
+//!
+//! A case that the volume cannot run is *skipped*, with the reason; it never counts as passed. Each
+//! has a time limit, so that one that hangs fails by its name.
+//!
+//! ```
+//! use volary_test::Suite;
+//! # use volary_core::Fs;
+//! fn holds_to_its_word(make: fn() -> Fs) {
+//!     Suite::new("mem", make).run();
+//! }
+//! ```
+//!
+//! | module | what |
+//! |---|---|
+//! | `fresh` | a volume that a case gets |
+//! | `case` | what a case is given: that volume, and short words for what cases do |
+//! | `spec` | a case's name, and when it applies |
+//! | `limit` | a case in a thread of its own, for as long as it may take |
+//! | `record`, `contract`, `report` | what a failure tells |
+
+mod case;
+mod contract;
+mod fresh;
+mod limit;
+mod record;
+mod report;
+mod spec;
+
+pub use case::{Case, Item};
+pub use fresh::{Attacher, Checker, Fresh, Kept};
+pub use report::{Failure, Report};
+pub(crate) use spec::{CaseSpec, case_list};
+
+use crate::cases;
+use crate::manifest::Manifest;
+use record::Record;
+use std::sync::Arc;
+use std::time::Duration;
+use volary_core::{Caps, Fs};
+
+/// How long a case may take unless [`Suite::limit`] says otherwise.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// The suite on one kind of volume.
+pub struct Suite {
+    name: String,
+    make: Arc<dyn Fn() -> Fresh + Send + Sync>,
+    cases: Vec<CaseSpec>,
+    manifest: Option<Arc<Manifest>>,
+    left_out: Vec<(&'static str, &'static str)>,
+    own_clock: bool,
+    limit: Duration,
+    stops: bool,
+    only: Option<String>,
+    alone: Option<fn(&str) -> String>,
+    progress: Option<Box<dyn Fn(&'static str)>>,
+}
+
+impl Suite {
+    /// Returns the suite for volumes that are empty, on what `make` makes.
+    pub fn new<F: Into<Fresh>>(
+        name: impl Into<String>,
+        make: impl Fn() -> F + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            name: name.into(),
+            make: Arc::new(move || make().into()),
+            cases: cases::all().copied().collect(),
+            manifest: None,
+            left_out: Vec::new(),
+            own_clock: false,
+            limit: LIMIT,
+            stops: false,
+            only: None,
+            alone: None,
+            progress: None,
+        }
+    }
+
+    /// Returns the suite for volumes that hold what `manifest` says, and are only read.
+    pub fn reading<F: Into<Fresh>>(
+        name: impl Into<String>,
+        make: impl Fn() -> F + Send + Sync + 'static,
+        manifest: &Manifest,
+    ) -> Self {
+        Self {
+            cases: cases::reading::all().copied().collect(),
+            manifest: Some(Arc::new(manifest.clone())),
+            own_clock: true,
+            ..Self::new(name, make)
+        }
+    }
+
+    /// Returns the suite for volumes that hold anything: what each is seen to hold in the plainest
+    /// way is what all other ways of reading must agree with.
+    ///
+    /// # Errors
+    /// What is wrong already in the plainest way.
+    pub fn coherent<F: Into<Fresh>>(
+        name: impl Into<String>,
+        make: impl Fn() -> F + Send + Sync + 'static,
+    ) -> Result<Self, String> {
+        let make = Arc::new(make);
+        let look = Arc::clone(&make);
+        let manifest = limit::within(LIMIT * 10, move || {
+            let fresh: Fresh = look().into();
+            let manifest = Manifest::of_volume(&fresh.fs);
+            crate::manifest::as_root(|cx| fresh.fs.detach(cx)).map_err(|e| e.to_string())?;
+            manifest
+        })??;
+        Ok(Self::reading(name, move || make(), &manifest))
+    }
+
+    /// Puts the volume under a layer that should not be noticed.
+    #[must_use]
+    pub fn under(self, layer_name: &str, layer: fn(Fs) -> Fs) -> Self {
+        let make = self.make;
+        Self {
+            name: format!("{} under {layer_name}", self.name),
+            make: Arc::new(move || make().under(layer)),
+            ..self
+        }
+    }
+
+    /// Leaves a case out, and says why each time that it does.
+    ///
+    /// # Panics
+    /// If there is no such case in any suite.
+    #[must_use]
+    pub fn leave_out(mut self, case: &'static str, why: &'static str) -> Self {
+        let mut all = cases::all().chain(cases::reading::all());
+        assert!(all.any(|c| c.name == case), "there is no case '{case}'");
+        self.left_out.push((case, why));
+        self
+    }
+
+    /// Leaves cases out, each list for its reason.
+    #[must_use]
+    pub fn leave_out_all(self, lists: &[(&[&'static str], &'static str)]) -> Self {
+        let all = lists
+            .iter()
+            .flat_map(|(cases, why)| cases.iter().map(move |case| (*case, *why)));
+        all.fold(self, |suite, (case, why)| suite.leave_out(case, why))
+    }
+
+    /// For volumes that take the time from a clock of their own rather than
+    /// from each call (through a mount, say): cases do not look at such times.
+    #[must_use]
+    pub fn own_clock(mut self) -> Self {
+        self.own_clock = true;
+        self
+    }
+
+    /// Gives each case this long, in place of a minute.
+    #[must_use]
+    pub fn limit(mut self, limit: Duration) -> Self {
+        self.limit = limit;
+        self
+    }
+
+    /// Ends the run with the first case that fails.
+    #[must_use]
+    pub fn stop_at_failure(mut self) -> Self {
+        self.stops = true;
+        self
+    }
+
+    /// Runs only the case of this name; `VOLARY_CASE` does the same from outside.
+    #[must_use]
+    pub fn only(mut self, case: impl Into<String>) -> Self {
+        self.only = Some(case.into());
+        self
+    }
+
+    /// Calls `tell` with the name of each case as it begins.
+    #[must_use]
+    pub fn progress(mut self, tell: impl Fn(&'static str) + 'static) -> Self {
+        self.progress = Some(Box::new(tell));
+        self
+    }
+
+    /// Names the command that runs a case alone, where it is not `cargo test`.
+    #[must_use]
+    pub fn alone(mut self, command: fn(&str) -> String) -> Self {
+        self.alone = Some(command);
+        self
+    }
+
+    /// Runs the cases that fit the volume, and prints the [`Report`].
+    ///
+    /// # Panics
+    /// If a case fails, after all have run; the message tells of each.
+    pub fn run(&self) -> Report {
+        let report = self.report();
+        println!("{report}");
+        assert!(report.held(), "{}", report.summary());
+        report
+    }
+
+    /// Runs the cases that fit the volume; with `VOLARY_CASE` set, only the one of that name.
+    pub fn report(&self) -> Report {
+        let mut report = Report {
+            name: self.name.clone(),
+            ..Report::default()
+        };
+        let caps = match self.caps() {
+            Ok(caps) => caps,
+            Err(what) => {
+                report
+                    .failed
+                    .push(self.failure(&MAKE, what, &Record::default()));
+                return report;
+            }
+        };
+        let only = self
+            .only
+            .clone()
+            .or_else(|| std::env::var("VOLARY_CASE").ok());
+        for spec in &self.cases {
+            if self.stops && !report.held() {
+                break;
+            }
+            if only.as_ref().is_none_or(|name| name == spec.name) {
+                self.add(&mut report, spec, &caps);
+            }
+        }
+        report
+    }
+
+    fn caps(&self) -> Result<Caps, String> {
+        let make = Arc::clone(&self.make);
+        limit::within(self.limit, move || make().fs.caps())
+    }
+
+    fn add(&self, report: &mut Report, spec: &CaseSpec, caps: &Caps) {
+        if let Some((_, why)) = self.left_out.iter().find(|l| l.0 == spec.name) {
+            report.left_out.push((spec.name, (*why).to_owned()));
+            return;
+        }
+        if let Some(why) = spec.unfit(caps) {
+            report.skipped.push((spec.name, why));
+            return;
+        }
+        if let Some(tell) = &self.progress {
+            tell(spec.name);
+        }
+        let record = Arc::new(Record::default());
+        match self.run_case(spec, &record) {
+            Ok(None) => report.passed.push(spec.name),
+            Ok(Some(why)) => report.skipped.push((spec.name, why)),
+            Err(what) => report.failed.push(self.failure(spec, what, &record)),
+        }
+    }
+
+    /// Returns why the case could not run to its end, if so.
+    fn run_case(&self, spec: &CaseSpec, record: &Arc<Record>) -> Result<Option<String>, String> {
+        let (make, record) = (Arc::clone(&self.make), Arc::clone(record));
+        let (run, own_clock, manifest) = (spec.run, self.own_clock, self.manifest.clone());
+        limit::within(self.limit, move || {
+            let mut fresh = make();
+            let check = fresh.check.take();
+            let case = Case::new(fresh, own_clock, &record, manifest);
+            run(&case);
+            let skipped = case.end();
+            if let Some(check) = check {
+                check().expect("the check of the detached volume");
+            }
+            skipped
+        })
+    }
+
+    fn failure(&self, spec: &CaseSpec, what: String, record: &Record) -> Failure {
+        let call = record.last_of(spec.about).or(spec.about.first().copied());
+        let alone = match self.alone {
+            Some(command) => command(spec.name),
+            None => replay_command("VOLARY_CASE", spec.name),
+        };
+        Failure {
+            case: spec.name,
+            what,
+            contract: call.map_or("", contract::of),
+            operations: record.text(),
+            alone,
+        }
+    }
+}
+
+/// What fails when there is not even a volume.
+const MAKE: CaseSpec = CaseSpec {
+    name: "a_volume_can_be_made",
+    with: 0,
+    without: 0,
+    about: &[],
+    run: |_| {},
+};
+
+/// Returns the command that runs the test that this thread is in again, with the
+/// environment variable `key` set.
+pub fn replay_command(key: &str, value: &str) -> String {
+    let package = std::env::var("CARGO_PKG_NAME").unwrap_or_else(|_| "volary-test".into());
+    let thread = std::thread::current();
+    let test = thread.name().filter(|n| *n != "main").unwrap_or("");
+    format!("{key}={value} cargo test -p {package} {test} -- --nocapture")
+}

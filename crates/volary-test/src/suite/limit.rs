@@ -1,0 +1,72 @@
+//! One case in a thread of its own: what it panicked with, and when it has had its time.
+
+use std::any::Any;
+use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind};
+use std::sync::Once;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
+
+thread_local! {
+    /// What this thread panicked with, of threads that run a case.
+    static PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
+    static RUNS_A_CASE: RefCell<bool> = const { RefCell::new(false) };
+}
+
+/// Does `work` in a thread named as this one. A thread that is not done in time is left to itself.
+///
+/// # Errors
+/// The words and the place of its panic, or that it hangs.
+pub(super) fn within<T: Send + 'static>(
+    limit: Duration,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, String> {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(note_panics);
+    let (done, end) = channel();
+    let name = std::thread::current().name().unwrap_or("case").to_owned();
+    let run = move || {
+        RUNS_A_CASE.set(true);
+        let result = catch_unwind(AssertUnwindSafe(work));
+        let _ = done.send(
+            result.map_err(|panic| PANIC.take().unwrap_or_else(|| words_of(&*panic).to_owned())),
+        );
+    };
+    let thread = std::thread::Builder::new().name(name).spawn(run);
+    let thread = thread.map_err(|e| format!("no thread for the case: {e}"))?;
+    match end.recv_timeout(limit) {
+        Ok(result) => {
+            let _ = thread.join();
+            result
+        }
+        Err(RecvTimeoutError::Timeout) => Err(format!("it hangs: not done after {limit:?}")),
+        Err(RecvTimeoutError::Disconnected) => Err("its thread ended without a word".to_owned()),
+    }
+}
+
+/// Has panics of cases noted with their place; those of other threads go on to the hook that was
+/// there.
+fn note_panics() {
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        if RUNS_A_CASE.with_borrow(|runs| *runs) {
+            PANIC.set(Some(words(info)));
+        } else {
+            usual(info);
+        }
+    }));
+}
+
+fn words(info: &PanicHookInfo<'_>) -> String {
+    let what = words_of(info.payload());
+    match info.location() {
+        Some(at) => format!("{what} ({}:{})", at.file(), at.line()),
+        None => what.to_owned(),
+    }
+}
+
+fn words_of(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied())
+        .unwrap_or("a panic without words")
+}

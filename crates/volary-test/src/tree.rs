@@ -1,0 +1,172 @@
+//! A whole volume as one value: for comparing before with after, and one
+//! reader's view with another's.
+
+use crate::digest::{digest, digest_of};
+use std::collections::BTreeMap;
+use std::fmt;
+use volary_core::{Cookie, Ctx, DirBuf, FileKind, Fs, Mode, Name, NodeId, Result, Time, escape};
+
+/// Every node of a volume by its path. Paths have no leading slash; the root
+/// is not in it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tree(pub BTreeMap<Vec<u8>, Leaf>);
+
+/// A node of a [`Tree`]. What a reader cannot tell is `None`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Leaf {
+    /// What it is.
+    pub kind: FileKind,
+    /// Size of a file, in bytes; 0 for all else.
+    pub size: u64,
+    /// [`digest`] of a file's content or a symlink's target; `None` for other nodes.
+    pub hash: Option<[u8; 32]>,
+    /// Permission bits, owner and group.
+    pub owner: Option<(u32, u32, u32)>,
+    /// Names that lead to it; for a directory its own `.` and the `..` of others count too.
+    pub links: Option<u32>,
+    /// Last change of the content.
+    pub mtime: Option<Time>,
+}
+
+impl Tree {
+    /// Reads all of it.
+    ///
+    /// # Errors
+    /// What the volume answers.
+    ///
+    /// # Panics
+    /// If the volume is more than 100 directories deep: it then holds a loop.
+    pub fn read(fs: &Fs, cx: &Ctx<'_>) -> Result<Self> {
+        let mut tree = Self::default();
+        let mut todo = vec![(Vec::new(), fs.root())];
+        while let Some((path, dir)) = todo.pop() {
+            let depth = path.iter().filter(|&&b| b == b'/').count();
+            assert!(depth <= 100, "directories go deeper than 100");
+            for (name, node, kind) in entries(fs, cx, dir)? {
+                let mut below = path.clone();
+                if !below.is_empty() {
+                    below.push(b'/');
+                }
+                below.extend_from_slice(&name);
+                let leaf = Leaf::read(fs, cx, dir, &name, kind)?;
+                if leaf.kind == FileKind::Dir {
+                    todo.push((below.clone(), node));
+                }
+                let twice = tree.0.insert(below, leaf).is_some();
+                assert!(!twice, "'{}' is listed twice", escape(&name));
+            }
+        }
+        Ok(tree)
+    }
+
+    /// Changes each leaf, to leave out what another reader cannot tell.
+    #[must_use]
+    pub fn map(mut self, change: impl Fn(&mut Leaf)) -> Self {
+        self.0.values_mut().for_each(change);
+        self
+    }
+
+    /// Returns how `other` differs, a line each: at most 20. Empty if it does not.
+    pub fn differences(&self, other: &Self) -> Vec<String> {
+        let mut all = Vec::new();
+        for (path, leaf) in &self.0 {
+            match other.0.get(path) {
+                None => all.push(format!("'{}' is missing; was {leaf}", escape(path))),
+                Some(o) if o != leaf => {
+                    all.push(format!("'{}' is {o}; was {leaf}", escape(path)));
+                }
+                Some(_) => {}
+            }
+        }
+        for (path, leaf) in &other.0 {
+            if !self.0.contains_key(path) {
+                all.push(format!("'{}' is new: {leaf}", escape(path)));
+            }
+        }
+        all.truncate(20);
+        all
+    }
+
+    /// Holds if the two are the same.
+    ///
+    /// # Panics
+    /// If not, saying how they differ.
+    #[track_caller]
+    pub fn assert_same(&self, other: &Self) {
+        let differences = self.differences(other);
+        assert!(differences.is_empty(), "{}", differences.join("\n"));
+    }
+}
+
+impl Leaf {
+    fn read(fs: &Fs, cx: &Ctx<'_>, dir: NodeId, name: &[u8], listed: FileKind) -> Result<Self> {
+        let entry = fs.lookup(cx, dir, Name::new(name)?)?;
+        let attr = fs.getattr(cx, entry.node)?;
+        assert_eq!(attr.kind, listed, "kind of '{}' as listed", escape(name));
+        let hash = match attr.kind {
+            FileKind::File => Some(hash_file(fs, cx, entry.node)?),
+            FileKind::Symlink => Some(digest(&fs.readlink(cx, entry.node)?)),
+            _ => None,
+        };
+        Ok(Self {
+            kind: attr.kind,
+            size: if attr.kind == FileKind::File {
+                attr.size
+            } else {
+                0
+            },
+            hash,
+            owner: Some((attr.mode, attr.uid, attr.gid)),
+            links: Some(attr.nlink),
+            mtime: Some(attr.mtime),
+        })
+    }
+}
+
+impl fmt::Display for Leaf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} of {} bytes", self.kind, self.size)?;
+        if let Some((mode, uid, gid)) = self.owner {
+            write!(f, ", {mode:o} {uid}:{gid}")?;
+        }
+        if let Some(links) = self.links {
+            write!(f, ", {links} links")?;
+        }
+        if let Some(t) = self.mtime {
+            write!(f, ", changed {}.{:09}", t.secs, t.nanos)?;
+        }
+        if let Some([a, b, c, d, ..]) = self.hash {
+            write!(f, ", {a:02x}{b:02x}{c:02x}{d:02x}..")?;
+        }
+        Ok(())
+    }
+}
+
+/// Returns the entries of a directory: name, node, kind.
+pub fn entries(fs: &Fs, cx: &Ctx<'_>, dir: NodeId) -> Result<Vec<(Vec<u8>, NodeId, FileKind)>> {
+    let open = fs.open(cx, dir, Mode::Read)?;
+    let mut buf = DirBuf::new(256, 1 << 16, false);
+    let (mut all, mut at) = (Vec::new(), Cookie::START);
+    loop {
+        buf.clear();
+        let end = fs.readdir(cx, open, at, &mut buf)?;
+        all.extend(buf.iter().map(|e| (e.name.to_vec(), e.node, e.kind)));
+        assert!(all.len() <= 10_000_000, "readdir comes to no end");
+        match buf.last_cookie() {
+            Some(next) => at = next,
+            None => assert!(end, "readdir gave nothing, but no end"),
+        }
+        if end {
+            break;
+        }
+    }
+    fs.close(cx, open)?;
+    Ok(all)
+}
+
+fn hash_file(fs: &Fs, cx: &Ctx<'_>, node: NodeId) -> Result<[u8; 32]> {
+    let open = fs.open(cx, node, Mode::Read)?;
+    let hash = digest_of(|at, buf| fs.read(cx, open, at, buf))?;
+    fs.close(cx, open)?;
+    Ok(hash)
+}
