@@ -11,6 +11,11 @@ pub(crate) struct KindArg {
 }
 
 impl KindArg {
+    /// Returns whether no kind was said.
+    pub(crate) fn is_none(&self) -> bool {
+        self.kind.is_none()
+    }
+
     /// As an option, among others.
     pub(crate) fn add_to(&self, options: &mut Options) {
         if let Some(kind) = &self.kind {

@@ -63,13 +63,8 @@ impl AttachArgs {
             layers,
             plugins,
         } = &self.options;
-        let has_kind = self.kind.kind.is_some();
-        options.is_empty() && layers.is_empty() && plugins.is_empty() && !has_kind
-    }
-
-    /// Has all volumes of this process know the plug-ins that were named.
-    pub(crate) fn install_plugins(&self) {
-        self.options.plugins.install(None);
+        let is_open_as_usual = options.is_empty() && layers.is_empty() && plugins.is_empty();
+        is_open_as_usual && self.kind.is_none()
     }
 
     /// As the driver wants it.

@@ -4,7 +4,10 @@ use std::sync::Arc;
 use volary_core::Fs;
 use volary_layers::{Count, IdMap, IdRules, Subtree, Trace};
 
-pub(super) const TRANSPARENT: &[(&str, fn(Fs) -> Fs)] = &[
+/// Puts a layer over a volume.
+type Over = fn(Fs) -> Fs;
+
+pub(super) const TRANSPARENT: &[(&str, Over)] = &[
     ("count", |below| Arc::new(Count::new(below))),
     ("trace", |below| {
         Arc::new(Trace::new(below, Arc::new(|_: &str| {})))

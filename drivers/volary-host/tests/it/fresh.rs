@@ -21,7 +21,7 @@ pub(crate) fn fresh(path: &Path, options: &HostOptions) -> Fresh {
 }
 
 /// Returns the suite, without what Linux does otherwise and what takes root.
-pub(crate) fn suite(name: &str, make: impl Fn() -> Fresh + 'static) -> Suite {
+pub(crate) fn suite(name: &str, make: impl Fn() -> Fresh + Send + Sync + 'static) -> Suite {
     let mut suite = Suite::new(name, make).own_clock().leave_out(
         "a_reader_sees_each_write_whole_or_not_at_all",
         "Linux's page cache takes a write page by page while others read",
