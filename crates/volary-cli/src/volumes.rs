@@ -67,6 +67,11 @@ impl AttachArgs {
         is_open_as_usual && self.kind.is_none()
     }
 
+    /// Has all volumes of this process know the plug-ins that were named.
+    pub(crate) fn install_plugins(&self) {
+        self.options.plugins.install(None);
+    }
+
     /// As the driver wants it.
     ///
     /// # Errors
