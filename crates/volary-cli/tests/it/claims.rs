@@ -80,6 +80,21 @@ const README: Claims = &[
         ],
     ),
     (
+        "In Rust, a volume by its paths",
+        &["a_tree_goes_into_a_new_image_in_ten_lines_and_comes_out_of_it"],
+    ),
+    (
+        "In C, and all that calls C",
+        &[
+            "a_program_in_c_is_linked_with_the_shared_library",
+            "a_program_in_c_is_linked_with_the_static_library",
+        ],
+    ),
+    (
+        "A format, a scheme or a layer of your own goes into a command of your own",
+        &["what_gnu_tar_made_is_a_volume_that_keeps_the_contract"],
+    ),
+    (
         "it reads and writes FAT images, is built from fewer than 45 crates, and compiles no C",
         &["fat_alone_is_built_from_few_crates_and_no_c"],
     ),
