@@ -21,6 +21,7 @@ pub mod nfs_client;
 pub mod ntfs;
 pub mod overlay;
 pub mod parts;
+pub mod plugin;
 pub mod qcow2;
 pub mod smb;
 pub mod users;

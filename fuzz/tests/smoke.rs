@@ -5,7 +5,8 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use volary_fuzz::{
-    cedar, crypt, ext4, fat, ffs, fuse, iso, nfs, nfs_client, ntfs, parts, qcow2, smb, users, v7,
+    cedar, crypt, ext4, fat, ffs, fuse, iso, nfs, nfs_client, ntfs, parts, plugin, qcow2, smb,
+    users, v7,
 };
 
 #[global_allocator]
@@ -13,7 +14,7 @@ static HEAP: volary_fuzz::heap::Bounded = volary_fuzz::heap::Bounded;
 
 type Target = fn(&[u8]);
 
-const TARGETS: [(&str, Target); 26] = [
+const TARGETS: [(&str, Target); 28] = [
     ("nfs", nfs::calls),
     ("nfs_replies", some_replies),
     ("iso", iso::driver),
@@ -40,6 +41,8 @@ const TARGETS: [(&str, Target); 26] = [
     ("partitions", parts::tables),
     ("crypt", crypt::attach),
     ("users", users::list),
+    ("plugin_wire", plugin::wire),
+    ("plugin_table", plugin::table),
 ];
 
 /// Each is a connection or three, and takes as long as ten of others: one in eight.

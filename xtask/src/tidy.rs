@@ -164,6 +164,11 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
         ],
         &[],
     ),
+    (
+        "volary-plugin",
+        &["volary-core"],
+        &["volary-mem", "volary-test"],
+    ),
     ("volary-sim", &["volary-core"], &[]),
     ("volary-smb-client", &[], &[]),
     (
@@ -186,6 +191,7 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
             "volary-mem",
             "volary-host",
             "volary-nfs-client",
+            "volary-plugin",
             "volary-fuse",
             "volary-nfs",
             "volary-smb",
@@ -220,6 +226,7 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
             "volary-mem",
             "volary-nfs",
             "volary-nfs-client",
+            "volary-plugin",
             "volary-smb",
             "volary-cedar",
             "volary-ext4",

@@ -37,6 +37,7 @@ const DEBIAN: &[(&str, &str)] = &[
     ("setfacl", "acl"),
     ("setpriv", "util-linux"),
     ("/usr/include/nfsc/libnfs.h", "libnfs-dev"),
+    ("/usr/include/sqlite3.h", "libsqlite3-dev"),
 ];
 
 /// Crates whose programs the suites run, with the version, and how far each is optimised: `fsx`

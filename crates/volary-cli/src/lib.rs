@@ -17,6 +17,7 @@
 //! | `volumes`, `row`, `kind` | opening volumes, finding places, reading directories |
 //! | `stack` | layers over volumes |
 //! | `sandbox` | what `serve` and `mount` give up |
+//! | `plugins` | drivers loaded at run time |
 //! | `out`, `log`, `closed`, `exit`, `progress` | what is printed, how it ends |
 //! | `heap` | in pages of which size memory is allocated |
 //! | `modelled` | devices as `sim` has them |
@@ -37,6 +38,7 @@ mod kind;
 mod log;
 mod modelled;
 mod out;
+mod plugins;
 mod progress;
 mod registry;
 mod row;

@@ -8,12 +8,18 @@ static REGISTRY: OnceLock<Registry> = OnceLock::new();
 
 /// Takes the registry of this process. The first counts: a command is run once.
 pub(crate) fn begin(registry: Registry) {
-    let _ = REGISTRY.set(registry);
+    let _ = REGISTRY.set(with_plugins(registry));
 }
 
 /// Returns it; what is built in where no command was begun, as in tests.
 pub(crate) fn registry() -> &'static Registry {
-    REGISTRY.get_or_init(Registry::default)
+    REGISTRY.get_or_init(|| with_plugins(Registry::default()))
+}
+
+/// Adds `plugin:`, unless the program has a scheme of that name.
+fn with_plugins(mut registry: Registry) -> Registry {
+    let _ = registry.add_scheme(volary::plugin::scheme());
+    registry
 }
 
 /// Does what a scheme has to do before this process gives up what it can, for a volume and for the one whose files it

@@ -6,6 +6,7 @@ use crate::exit::{Done, Exit, Fail};
 pub(crate) use crate::kind::{KindArg, kind};
 use crate::log::warn;
 use crate::modelled;
+use crate::plugins::PluginArgs;
 use crate::registry::registry;
 use crate::stack::{Report, stack};
 use std::ffi::{OsStr, OsString};
@@ -36,6 +37,8 @@ pub(crate) struct OptionArgs {
     /// Puts a layer over each volume, the first lowest; volary layers lists them
     #[arg(long = "layer", value_name = "LAYER[=ARGUMENT]")]
     pub(crate) layers: Vec<String>,
+    #[command(flatten)]
+    plugins: PluginArgs,
 }
 
 impl From<OptionArgs> for AttachArgs {
@@ -48,6 +51,22 @@ impl From<OptionArgs> for AttachArgs {
 }
 
 impl AttachArgs {
+    /// Returns whether nothing was said about the volume.
+    pub(crate) fn is_empty(&self) -> bool {
+        let OptionArgs {
+            options,
+            layers,
+            plugins,
+        } = &self.options;
+        let is_open_as_usual = options.is_empty() && layers.is_empty() && plugins.is_empty();
+        is_open_as_usual && self.kind.is_none()
+    }
+
+    /// Has all volumes of this process know the plug-ins that were named.
+    pub(crate) fn install_plugins(&self) {
+        self.options.plugins.install(None);
+    }
+
     /// As the driver wants it.
     ///
     /// # Errors
@@ -288,6 +307,7 @@ impl Volumes {
     /// # Errors
     /// Of `work`, or, if that has none, of detaching.
     pub(crate) fn run<T>(args: &AttachArgs, work: impl FnOnce(&mut Self) -> Done<T>) -> Done<T> {
+        args.install_plugins();
         let mut volumes = Self {
             args: args.clone(),
             open: Vec::new(),

@@ -58,12 +58,13 @@
 //! | [`bulk`] | all files of a tree, in the order in which they lie |
 //! | [`copy`] | trees from the host into volumes, out of them, and between them |
 //! | [`host`], [`mem`], [`nfs_client`] | the drivers without a format on disk |
+//! | [`plugin`] | drivers that are loaded at run time |
 //!
 //! # Features
 //!
 //! All are on unless `default-features = false`; a program that reads FAT images asks for `fat` alone. Each format is one
-//! (`cedar`, `ext4`, `fat`, `ffs`, `iso9660`, `ntfs`, `v7`), each driver without a format (`host`, `nfs-client`), each server
-//! (`fuse`, `nfs`, `smb`), and `bulk`, `copy`, `layers`, `qcow2` and `torture`. What was not built in is not found by [`find`], and opening it fails
+//! (`cedar`, `ext4`, `fat`, `ffs`, `iso9660`, `ntfs`, `v7`), each driver without a format (`host`, `nfs-client`), drivers
+//! loaded at run time (`plugin`), each server (`fuse`, `nfs`, `smb`), and `bulk`, `copy`, `layers`, `qcow2` and `torture`. What was not built in is not found by [`find`], and opening it fails
 //! with `Unsupported`, which names the feature.
 #![forbid(unsafe_code)]
 #![cfg_attr(
@@ -89,6 +90,8 @@ mod names;
 mod open;
 mod opened;
 mod place;
+#[cfg(feature = "plugin")]
+pub mod plugin;
 mod registry;
 mod root_owner;
 mod scheme;

@@ -21,6 +21,7 @@ pub struct Scheme {
     open: Box<Open>,
     needs: Of<Needs>,
     before: Of<Result<()>>,
+    label: Of<Option<String>>,
 }
 
 /// The schemes that a program has beside those that are built in.
@@ -76,6 +77,7 @@ impl Scheme {
             open: Box::new(move |rest, how, now| open(rest, how, now).map(Into::into)),
             needs: Box::new(|_| Needs::default()),
             before: Box::new(|_| Ok(())),
+            label: Box::new(last_part),
         }
     }
 
@@ -108,6 +110,16 @@ impl Scheme {
         self
     }
 
+    /// With what a volume may be called for what stands behind the colon. Without this, it is the last part of a path there.
+    #[must_use]
+    pub fn label(
+        mut self,
+        label: impl Fn(&[u8]) -> Option<String> + Send + Sync + 'static,
+    ) -> Self {
+        self.label = Box::new(label);
+        self
+    }
+
     /// Returns its name, without the colon.
     pub fn name(&self) -> &'static str {
         self.name
@@ -132,6 +144,11 @@ impl Scheme {
         (self.needs)(rest)
     }
 
+    /// Returns what a volume of it may be called.
+    pub fn label_of(&self, rest: &[u8]) -> String {
+        (self.label)(rest).unwrap_or_else(|| self.name.into())
+    }
+
     /// Does what has to be done before.
     ///
     /// # Errors
@@ -149,6 +166,11 @@ impl Scheme {
         how.options.check_known(self.options)?;
         (self.open)(rest, &how, now)
     }
+}
+
+fn last_part(rest: &[u8]) -> Option<String> {
+    let last = rest.rsplit(|&b| b == b'/').find(|part| !part.is_empty())?;
+    Some(String::from_utf8_lossy(last).into_owned())
 }
 
 impl std::fmt::Debug for Scheme {

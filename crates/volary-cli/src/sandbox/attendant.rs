@@ -3,7 +3,8 @@
 //!
 //! - one for each mount: `volary_fuse::attend` says what it does;
 //! - one for the groups of this host's users, which can come from files, sockets and other hosts
-//!   by whatever `nsswitch.conf` names. It is asked for a number, and answers with numbers.
+//!   by whatever `nsswitch.conf` names. It is asked for a number, and answers with numbers;
+//! - one for each volume of a plug-in: it forks the process that loads it, again when one ends.
 
 use super::{Level, RunAs, hide_memory};
 use crate::exit::{Done, Fail};
@@ -23,6 +24,8 @@ use volary::{Cred, Options};
 /// The first word of an attendant's command line. It is no option of the command: without a socket
 /// as its standard input it does nothing.
 const WORD: &str = "--attend";
+/// The running program, even if its file was moved or this user cannot reach it.
+const PROGRAM: &str = "/proc/self/exe";
 /// Groups that are told of a user: as many as Linux lets one have (`NGROUPS_MAX`).
 const GROUPS_MAX: usize = 65_536;
 
@@ -61,11 +64,20 @@ pub(crate) fn for_groups(level: Level, run_as: &RunAs) -> Done<Database> {
     }))
 }
 
+/// Returns how an attendant is started that plug-ins come from.
+pub(crate) fn plugin_helper(run_as: Option<&RunAs>) -> volary::plugin::Helper {
+    let other = run_as.filter(|run_as| run_as.is_another());
+    volary::plugin::Helper {
+        program: PROGRAM.into(),
+        words: vec![WORD.into(), "plugin".into()],
+        user: other.map(|other| (other.cred().uid, other.cred().gid)),
+    }
+}
+
 fn start(words: &[OsString], user: Option<&Cred>) -> Done<UnixStream> {
     let fail = |e: io::Error| Fail::host("sandbox", e);
     let (ours, theirs) = UnixStream::pair().map_err(fail)?;
-    // The running program, even if its file was moved or this user cannot reach it.
-    let mut command = Command::new("/proc/self/exe");
+    let mut command = Command::new(PROGRAM);
     command
         .arg0("volary")
         .arg(WORD)
@@ -118,6 +130,7 @@ fn serve(what: &OsStr, rest: &[OsString]) -> io::Result<()> {
             attend(socket, Path::new(dir), &options)
         }
         (Some("groups"), []) => tell_groups(socket),
+        (Some("plugin"), []) => volary::plugin::run_zygote(socket),
         _ => Err(io::ErrorKind::InvalidInput.into()),
     }
 }

@@ -7,7 +7,7 @@ use crate::clock;
 use crate::exit::{Done, Exit, Fail};
 use crate::out;
 use crate::stack::{self, stack};
-use crate::volumes::{AttachArgs, OptionArgs, Use};
+use crate::volumes::{AttachArgs, Use};
 use report::{ReportJson, tell};
 use running::Running;
 use std::ffi::OsString;
@@ -112,9 +112,8 @@ impl Conform {
     /// Runs it.
     pub(crate) fn run(&self) -> Done<Exit> {
         let path = Path::new(&self.volume);
-        let OptionArgs { options, layers } = &self.attach.options;
-        let is_plain = options.is_empty() && layers.is_empty() && self.attach.kind.is_none();
-        if path.is_dir() && !is_plain {
+        self.attach.install_plugins();
+        if path.is_dir() && !self.attach.is_empty() {
             let words = "a directory is looked at as it is mounted; host:DIR takes layers, options \
                          and a type";
             return Err(Fail::usage(format!("{}: {words}", self.shown())));
@@ -316,6 +315,7 @@ struct Opening {
 
 impl Opening {
     fn new(source: Source, args: &AttachArgs, usage: Use) -> Done<Self> {
+        args.install_plugins();
         Ok(Self {
             source,
             attach: args.attach(usage)?,

@@ -5,6 +5,7 @@ use crate::alarm::{alarmed, commit_failed, lost};
 use crate::clock;
 use crate::exit::{Done, Exit, Fail};
 use crate::log::LogArgs;
+use crate::plugins::PluginArgs;
 use crate::sandbox::{self, Needs, RunAs, SandboxArgs, attendant};
 use crate::stack::{Report, stack};
 use crate::volumes::{At, KindArg, Use, attach_with, commit_of, tell_of_replica};
@@ -53,6 +54,8 @@ pub(crate) struct Mount {
     /// Returns once the volume is mounted, and goes on in the background
     #[arg(short, long)]
     background: bool,
+    #[command(flatten)]
+    plugins: PluginArgs,
     #[command(flatten)]
     log: LogArgs,
     #[command(flatten)]
@@ -104,9 +107,10 @@ impl Mount {
         if options.get("sync") == Some("") && options.get("commit").is_none() {
             options.set("commit", "0");
         }
-        crate::registry::prepare(&at.source, &options)?;
         let level = self.sandbox.level(None);
         let run_as = self.sandbox.run_as(None)?;
+        self.plugins.install(Some(&run_as));
+        crate::registry::prepare(&at.source, &options)?;
         let attendant = attendant::for_mount(level, &self.dir, &self.options)?;
         let sandbox = sandbox::begin(level, &self.needs(&at, read_only))?;
         let (volume, alarm, reports) = self.volume(&at, options, read_only, &mount, &run_as)?;

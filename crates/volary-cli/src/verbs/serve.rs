@@ -14,6 +14,7 @@ use crate::alarm::{alarmed, commit_failed, lost};
 use crate::clock;
 use crate::exit::{Done, Exit, Fail};
 use crate::log::LogArgs;
+use crate::plugins::PluginArgs;
 use crate::sandbox::{self, RunAs, Sandbox, SandboxArgs, attendant};
 use crate::stack::stack;
 use crate::volumes::{At, KindArg, Use, attach_with, commit_of, tell_of_replica};
@@ -142,6 +143,8 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "SECONDS", default_value_t = 45)]
     grace: u16,
     #[command(flatten)]
+    plugins: PluginArgs,
+    #[command(flatten)]
     log: LogArgs,
     #[command(flatten)]
     sandbox: SandboxArgs,
@@ -198,6 +201,7 @@ impl Serve {
         volary::host::raise_descriptor_limit();
         // From here on a signal ends it cleanly, however early it comes.
         let signals = signals()?;
+        self.plugins.install(Some(&run_as));
         let attendants = mounts::attendants(level, &entries)?;
         self.prepare(&entries)?;
         let sandbox = sandbox::begin(level, &needs::of(&self.common(), &plan, &entries))?;

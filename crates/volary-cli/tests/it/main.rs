@@ -34,6 +34,7 @@ mod naming;
 mod ntfs;
 mod owners;
 mod papers;
+mod plugins;
 mod privileges;
 mod protect;
 mod quota;

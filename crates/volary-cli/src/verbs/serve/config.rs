@@ -228,8 +228,8 @@ impl Entry {
                 last.map_or("nfs".into(), |name| String::from_utf8_lossy(name).into())
             }
             (None, Source::Scheme { name, rest }) => {
-                let last = rest.rsplit(|&b| b == b'/').find(|part| !part.is_empty());
-                last.map_or((*name).into(), |last| String::from_utf8_lossy(last).into())
+                let scheme = crate::registry::registry().scheme(name);
+                scheme.map_or((*name).into(), |scheme| scheme.label_of(rest))
             }
             (None, Source::Image { path, partition }) => {
                 let stem = path.file_stem().unwrap_or_default().to_string_lossy();

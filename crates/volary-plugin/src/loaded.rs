@@ -1,0 +1,187 @@
+//! [`Loaded`]: a table of functions as a [`FileSystem`](volary_core::FileSystem).
+//!
+//! | module | what |
+//! |---|---|
+//! | `calls` | one call of the table: context, session, turn, and what its answer means |
+//! | `fs` | the operations |
+//! | `opens` | opens, numbered here: a plug-in cannot mix them up |
+//! | `sessions` | `connect` and `disconnect` |
+//! | `upcalls` | what the plug-in calls |
+
+mod calls;
+mod fs;
+mod opens;
+mod sessions;
+mod upcalls;
+
+use crate::abi::{VOLARY_PLUGIN_VERSION, VolaryAttach, VolaryCaps, VolaryTable};
+use crate::convert;
+use crate::news::News;
+use calls::{Calls, lie};
+use opens::Opens;
+use std::mem::offset_of;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+use volary_core::{Attach, Caps, Ctx, Error, FileSystem, Kind, NodeId, Result};
+
+/// Where the functions end that must be there: those up to `read`.
+const TABLE_MIN: usize = offset_of!(VolaryTable, attach);
+/// No table is longer, of whatever version to come.
+const TABLE_MAX: usize = 64 << 10;
+
+/// What a table can do besides what the host's own numbers say: no places on a device, which the
+/// host has not.
+const NEVER: u32 = Caps::EXTENTS;
+
+/// A table as a file system. Everything that it answers is checked.
+pub struct Loaded {
+    calls: Calls,
+    caps: Caps,
+    root: NodeId,
+    commit: Duration,
+    opens: Opens,
+    news: Arc<News>,
+    detached: AtomicBool,
+}
+
+impl Loaded {
+    /// Attaches the file system of a table.
+    ///
+    /// # Errors
+    /// `Unsupported` for a table of another version or size; `Io` for one without a function
+    /// that must be there, and for what it says that cannot be; what `attach` answers.
+    ///
+    /// # Safety
+    /// `table` is NULL, or what a plug-in of this interface's version gave, not yet attached.
+    #[expect(
+        unsafe_code,
+        reason = "the table is a plug-in's: nothing checks its functions"
+    )]
+    pub unsafe fn attach(table: *const VolaryTable, how: &Attach, cx: &Ctx<'_>) -> Result<Self> {
+        // SAFETY: as the caller promises.
+        let table = unsafe { copied(table)? };
+        let news = Arc::new(News::default());
+        let mut calls = Calls::new(table, upcalls::host(&news));
+        let given = VolaryAttach {
+            size: size_of::<VolaryAttach>() as u32,
+            read_only: how.read_only.into(),
+            memory: how.memory,
+            uid: how.uid,
+            gid: how.gid,
+            umask: how.umask,
+        };
+        calls.attach(cx, &given)?;
+        let said = calls.caps()?;
+        calls.set_serial(said.serial != 0);
+        let root = convert::node(said.root).map_err(|words| lie("caps", &words))?;
+        let caps = checked_caps(&said, how.read_only)?;
+        calls.set_caps(caps);
+        Ok(Self {
+            calls,
+            caps,
+            root,
+            commit: match said.commit_ms {
+                0 => volary_core::COMMIT_TIME,
+                ms => Duration::from_millis(ms.into()),
+            },
+            opens: Opens::default(),
+            news,
+            detached: AtomicBool::new(false),
+        })
+    }
+}
+
+impl Loaded {
+    /// Returns whether the plug-in wants to be told what is forgotten.
+    pub(crate) fn forgets(&self) -> bool {
+        self.calls.table.forget.is_some()
+    }
+}
+
+/// Returns a table, with nothing where it is shorter than the host's.
+///
+/// # Errors
+/// `Unsupported`, `Io`.
+///
+/// # Safety
+/// `table` is NULL, or leads to a version, a size and as many bytes.
+#[expect(unsafe_code, reason = "reads a table as long as it says that it is")]
+unsafe fn copied(table: *const VolaryTable) -> Result<VolaryTable> {
+    if table.is_null() {
+        let words = format!(
+            "the plug-in has no such file system in version {VOLARY_PLUGIN_VERSION} of the table"
+        );
+        return Err(Error::note(Kind::Unsupported, words));
+    }
+    // SAFETY: as the caller promises; the first two fields say how much there is.
+    let (version, size) = unsafe { ((*table).version, (*table).size as usize) };
+    if version != VOLARY_PLUGIN_VERSION {
+        let words = format!(
+            "the plug-in's table is of version {version}, and this program's of \
+             {VOLARY_PLUGIN_VERSION}; build it anew with this program's volary_plugin.h"
+        );
+        return Err(Error::note(Kind::Unsupported, words));
+    }
+    if !(TABLE_MIN..=TABLE_MAX).contains(&size) || !size.is_multiple_of(align_of::<VolaryTable>()) {
+        let words = format!(
+            "the plug-in's table says that it has {size} bytes, which no table of version \
+             {version} has; set its size to sizeof(VolaryTable)"
+        );
+        return Err(Error::note(Kind::Unsupported, words));
+    }
+    let mut own = std::mem::MaybeUninit::<VolaryTable>::zeroed();
+    // SAFETY: the source has `size` bytes, the target those of a table; zeros are no functions.
+    let own = unsafe {
+        let len = size.min(size_of::<VolaryTable>());
+        std::ptr::copy_nonoverlapping(table.cast::<u8>(), own.as_mut_ptr().cast(), len);
+        own.assume_init()
+    };
+    let missing = [
+        ("lookup", own.lookup.is_none()),
+        ("getattr", own.getattr.is_none()),
+        ("readdir", own.readdir.is_none()),
+        ("read", own.read.is_none()),
+    ];
+    match missing.iter().find(|(_, is_missing)| *is_missing) {
+        Some((name, _)) => {
+            let words = format!("the plug-in's table has no function {name}, which must be there");
+            Err(Error::note(Kind::Io, words))
+        }
+        None => Ok(own),
+    }
+}
+
+/// # Errors
+/// `Io` for numbers that no volume has.
+fn checked_caps(said: &VolaryCaps, read_only: bool) -> Result<Caps> {
+    let name_max = u16::try_from(said.name_max).ok().filter(|&n| n > 0);
+    let Some(name_max) = name_max else {
+        return Err(lie(
+            "caps",
+            &format!("gave {} as the longest name", said.name_max),
+        ));
+    };
+    if said.size_max > i64::MAX as u64 {
+        return Err(lie(
+            "caps",
+            &format!("gave {} as the largest file", said.size_max),
+        ));
+    }
+    let caps = Caps {
+        bits: said.can,
+        name_max,
+        size_max: said.size_max,
+        time_step: said.time_step.max(1),
+    };
+    let never = NEVER | if read_only { Caps::WRITE } else { 0 };
+    Ok(caps.without(never))
+}
+
+impl std::fmt::Debug for Loaded {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut f = f.debug_struct("Loaded");
+        f.field("caps", &self.caps()).field("root", &self.root);
+        f.finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,80 @@
+//! `connect`: what a plug-in keeps for each caller.
+
+use crate::abi::VolaryTable;
+use parking_lot::Mutex;
+use std::ffi::c_void;
+use std::sync::Arc;
+use volary_core::{Cred, Result};
+
+/// Callers that are remembered; the one that called longest ago is disconnected first.
+const SESSIONS_MAX: usize = 64;
+
+/// A caller that is connected; disconnected when the last call is over.
+pub(super) struct Session {
+    pub(super) at: *mut c_void,
+    table: VolaryTable,
+}
+
+#[expect(
+    unsafe_code,
+    reason = "the table says that it can be called from any thread"
+)]
+// SAFETY: the pointer is the plug-in's, which is told of it by calls of any thread.
+unsafe impl Send for Session {}
+#[expect(
+    unsafe_code,
+    reason = "the table says that it can be called from any thread"
+)]
+// SAFETY: as above.
+unsafe impl Sync for Session {}
+
+impl Session {
+    pub(super) fn new(at: *mut c_void, table: VolaryTable) -> Self {
+        Self { at, table }
+    }
+}
+
+impl Drop for Session {
+    #[expect(unsafe_code, reason = "calls the plug-in")]
+    fn drop(&mut self) {
+        if let Some(disconnect) = self.table.disconnect {
+            // SAFETY: `connect` of this table gave the session, which is ended once.
+            unsafe { disconnect(self.table.fs, self.at) }
+        }
+    }
+}
+
+/// Those that are connected, the last to call at the end.
+#[derive(Default)]
+pub(super) struct Sessions(Mutex<Vec<(Cred, Arc<Session>)>>);
+
+impl Sessions {
+    /// Returns the session of a caller, which `connect` begins if there is none.
+    ///
+    /// # Errors
+    /// Of `connect`.
+    pub(super) fn of(
+        &self,
+        cred: &Cred,
+        connect: impl FnOnce() -> Result<Session>,
+    ) -> Result<Arc<Session>> {
+        let mut all = self.0.lock();
+        let found = all.iter().position(|(known, _)| known == cred);
+        let entry = match found {
+            Some(at) => all.remove(at),
+            None => (cred.clone(), Arc::new(connect()?)),
+        };
+        let session = Arc::clone(&entry.1);
+        all.push(entry);
+        let oldest = (all.len() > SESSIONS_MAX).then(|| all.remove(0));
+        drop(all);
+        drop(oldest);
+        Ok(session)
+    }
+
+    /// Ends all that no call is in.
+    pub(super) fn end(&self) {
+        let all = std::mem::take(&mut *self.0.lock());
+        drop(all);
+    }
+}
