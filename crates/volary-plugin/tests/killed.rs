@@ -39,7 +39,7 @@ fn children(pid: u32) -> Vec<u32> {
 /// Returns the content of a file: what its name says, so that no other file has it.
 fn content(client: u64, number: u64) -> Vec<u8> {
     let len = (client * 7919 + number * 104_729) % 40_000 + 1;
-    let byte = |at: u64| (at.wrapping_mul(31) ^ number.wrapping_mul(131) ^ client * 17) as u8;
+    let byte = |at: u64| (at.wrapping_mul(31) ^ number.wrapping_mul(131) ^ (client * 17)) as u8;
     (0..len).map(byte).collect()
 }
 
@@ -202,7 +202,7 @@ fn survive(killed: &Fs, zygote: u32) {
         "{ends} lines of {KILLS} kills, {} turns",
         turns.load(Ordering::Relaxed)
     );
-    assert!(ends >= KILLS / 2 && ends <= KILLS, "{ends} lines");
+    assert!((KILLS / 2..=KILLS).contains(&ends), "{ends} lines");
     for other in others {
         assert!(other.findings().is_empty());
     }
