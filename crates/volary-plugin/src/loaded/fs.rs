@@ -430,7 +430,7 @@ impl FileSystem for Loaded {
 
     fn write(&self, cx: &Ctx<'_>, open: OpenId, offset: Option<u64>, data: &[u8]) -> Result<u64> {
         let table = self.alive()?;
-        let open = self.opens.get(open)?;
+        let open = self.opens.to_write(open)?;
         let f = table.write.ok_or(Kind::ReadOnly)?;
         let end = self.calls.number("write", cx, |fs, c| unsafe {
             let (at, append) = (offset.unwrap_or(0), u32::from(offset.is_none()));
@@ -465,7 +465,7 @@ impl FileSystem for Loaded {
         hole: bool,
     ) -> Result<()> {
         let table = self.alive()?;
-        let open = self.opens.get(open)?;
+        let open = self.opens.to_write(open)?;
         let f = table.allocate.ok_or(Kind::Unsupported)?;
         self.calls.done("allocate", cx, |fs, c| unsafe {
             f(fs, c, open, offset, len, hole.into())

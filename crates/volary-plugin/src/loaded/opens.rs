@@ -1,6 +1,6 @@
 //! Opens, numbered here: what was closed is stale, whatever numbers the plug-in gives.
 
-use crate::abi::VolaryOpen;
+use crate::abi::{VOLARY_WRITE, VolaryOpen};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use volary_core::{Kind, OpenId, Result};
@@ -40,6 +40,18 @@ impl Opens {
     pub(super) fn get(&self, id: OpenId) -> Result<VolaryOpen> {
         let found = self.0.lock().open.get(&id.0).copied();
         found.ok_or_else(|| Kind::Stale.into())
+    }
+
+    /// Returns an open that takes changes.
+    ///
+    /// # Errors
+    /// `Stale`; `Invalid` for one that is for reading.
+    pub(super) fn to_write(&self, id: OpenId) -> Result<VolaryOpen> {
+        let open = self.get(id)?;
+        match open.mode & VOLARY_WRITE {
+            0 => Err(Kind::Invalid.into()),
+            _ => Ok(open),
+        }
     }
 
     /// # Errors
