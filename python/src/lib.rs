@@ -18,7 +18,7 @@
 //! # The interpreter's lock
 //!
 //! No call into volary is made while it is held: a driver in Python, called by another thread, would wait for it
-//! without end. [`error::run`] is the one door.
+//! without end. `error::run` is the one door.
 #![cfg_attr(
     not(test),
     deny(

@@ -4,7 +4,7 @@
 //!
 //! # A driver that only reads
 //!
-//! Write the [`reference`] tree as your format has it: [`Manifest::write_dir`] and
+//! Write the [`mod@reference`] tree as your format has it: [`Manifest::write_dir`] and
 //! [`Manifest::write_tar`] give a tool of yours something to pack, [`Manifest::fill`] fills a volume by
 //! a driver that writes. Take out [what the format cannot keep](Lack), and run [`Suite::reading`]. It
 //! holds paths, kinds, sizes, bytes at every kind of offset, attributes, links, the way up, listings in
@@ -48,7 +48,7 @@
 //! | module | what |
 //! |---|---|
 //! | [`suite`] | the suite: cases, their choice, reports |
-//! | [`reference`], [`manifest`] | what a volume that is read should hold |
+//! | [`mod@reference`], [`manifest`] | what a volume that is read should hold |
 //! | [`hostfs`] | a mounted directory as a volume |
 //! | [`nfs`], `smb` | clients of servers as volumes (`smb` with the feature `smb-client`) |
 //! | [`tree`], [`digest`] | a whole volume as one value |
