@@ -5,7 +5,9 @@ use crate::formats::Formats;
 use crate::layer::{LayerKind, Layers};
 #[cfg(feature = "layers")]
 use crate::layers::{Outside, Stacked};
-use crate::scheme::{Needs, Scheme, Schemes};
+#[cfg(feature = "layers")]
+use crate::scheme::Needs;
+use crate::scheme::{Scheme, Schemes};
 use crate::{Found, Identity, Opened, Place, Source};
 use std::path::PathBuf;
 use std::sync::Arc;

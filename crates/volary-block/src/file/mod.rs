@@ -16,6 +16,7 @@ use std::io::{ErrorKind, Seek, SeekFrom};
 use std::path::Path;
 use std::sync::Arc;
 pub use sys::cached_pages;
+#[cfg(feature = "qcow2")]
 pub(crate) use sys::read_exact_at;
 use volary_core::{
     BlockDevice, Error, Geometry, HostFile, Kind, Read, Result, escape, host_file, zero_by_writing,

@@ -39,6 +39,17 @@ impl Loaded {
         }
     }
 
+    /// Returns an open through which the file may be changed.
+    ///
+    /// # Errors
+    /// `ReadOnly` of a volume for reading; `Stale`; `Invalid` for an open for reading.
+    fn to_write(&self, open: OpenId) -> Result<VolaryOpen> {
+        match self.caps.has(Caps::WRITE) {
+            true => self.opens.to_write(open),
+            false => Err(Kind::ReadOnly.into()),
+        }
+    }
+
     /// Makes a call that gives attributes.
     fn attr_of(
         &self,
@@ -430,7 +441,7 @@ impl FileSystem for Loaded {
 
     fn write(&self, cx: &Ctx<'_>, open: OpenId, offset: Option<u64>, data: &[u8]) -> Result<u64> {
         let table = self.alive()?;
-        let open = self.opens.to_write(open)?;
+        let open = self.to_write(open)?;
         let f = table.write.ok_or(Kind::ReadOnly)?;
         let end = self.calls.number("write", cx, |fs, c| unsafe {
             let (at, append) = (offset.unwrap_or(0), u32::from(offset.is_none()));
@@ -465,7 +476,7 @@ impl FileSystem for Loaded {
         hole: bool,
     ) -> Result<()> {
         let table = self.alive()?;
-        let open = self.opens.to_write(open)?;
+        let open = self.to_write(open)?;
         let f = table.allocate.ok_or(Kind::Unsupported)?;
         self.calls.done("allocate", cx, |fs, c| unsafe {
             f(fs, c, open, offset, len, hole.into())

@@ -10,6 +10,7 @@ const HIDDEN: u32 = Caps::XATTRS
     | Caps::SWAP
     | Caps::CHECKS_ACCESS
     | Caps::SHARED_LOCKS
+    | Caps::WATCH
     | Caps::STABLE_IDS
     | Caps::STABLE_COOKIES
     | Caps::CRASH_SAFE;
