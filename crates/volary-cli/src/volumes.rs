@@ -211,7 +211,8 @@ impl At {
 
     /// Returns the place named `name` in this one.
     pub(crate) fn join(&self, name: &[u8]) -> Self {
-        self.with_path(join(&self.path, name))
+        let slash: &[u8] = if self.path.ends_with(b"/") { b"" } else { b"/" };
+        self.with_path([&self.path, slash, name].concat())
     }
 
     /// Goes to the place named `name` in this one. Gives the length of the
@@ -267,16 +268,6 @@ fn check_slash(arg: &OsStr) -> Done {
         volary::escape(arg.as_bytes()),
         volary::escape(&place)
     )))
-}
-
-/// `dir/name`.
-pub(crate) fn join(dir: &[u8], name: &[u8]) -> Vec<u8> {
-    let mut path = dir.to_vec();
-    if path.last() != Some(&b'/') {
-        path.push(b'/');
-    }
-    path.extend_from_slice(name);
-    path
 }
 
 /// Returns an argument that makes no sense, in one line.

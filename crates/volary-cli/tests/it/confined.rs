@@ -315,3 +315,17 @@ fn who_cannot_be_run_as_is_told_in_one_line() {
     assert!(said.contains("only root can"), "{said}");
     assert!(Path::new("/proc/self").exists());
 }
+
+#[test]
+fn drivers_forbid_unsafe_code_but_the_one_that_calls_the_system() {
+    let mut others = Vec::new();
+    for entry in fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../drivers")).unwrap()
+    {
+        let path = entry.unwrap().path();
+        let head = fs::read_to_string(path.join("src/lib.rs")).unwrap();
+        if !head.contains("#![forbid(unsafe_code)]") {
+            others.push(path.file_name().unwrap().to_str().unwrap().to_owned());
+        }
+    }
+    assert_eq!(others, ["volary-host"]);
+}
