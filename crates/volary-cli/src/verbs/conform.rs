@@ -31,10 +31,12 @@ use volary_test::{Fresh, Manifest, Report, Suite, Within, hostfs, tree};
 #[command(after_help = "\
 Examples:
   volary conform disk.img
-  volary conform --against tree disk.img
   volary conform --write disk.img
-  volary conform --write /mnt
-  volary conform --json disk.img")]
+  volary conform --write tree
+  volary conform --json disk.img
+  volary mkfs --size 8M new.img
+  volary cp -r tree/. new.img:/
+  volary conform --against tree new.img")]
 pub(crate) struct Conform {
     /// A volume, or a directory of the host: a mount of any file system
     #[arg(value_name = "VOLUME|DIR")]

@@ -492,7 +492,7 @@ fn sources(dir: &Path, text: &mut String) {
 #[test]
 fn each_claim_stands_in_its_page_and_has_tests_that_are_there() {
     let mut all = String::new();
-    for dir in ["crates", "drivers", "servers", "fuzz", "xtask"] {
+    for dir in ["crates", "drivers", "servers", "examples", "fuzz", "xtask"] {
         sources(&root().join(dir), &mut all);
     }
     for (name, claims) in [("README.md", README), ("SECURITY.md", SECURITY)] {

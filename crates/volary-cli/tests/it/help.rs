@@ -59,7 +59,8 @@ fn help_lists_the_options_of_each_format() {
             "ext4",
             "ntfs",
             "v7",
-            "nfs://HOST/EXPORT"
+            "nfs://HOST/EXPORT",
+            "plugin"
         ]
     );
 }

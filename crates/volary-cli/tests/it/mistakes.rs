@@ -13,7 +13,7 @@ fn usage(verb: &str) -> i32 {
 }
 
 /// What each command that takes `-o` is told beside.
-const LINES: [(&str, &str); 29] = [
+const LINES: [(&str, &str); 30] = [
     ("mkfs", "--size 4M new.img"),
     ("ls", "disk.img"),
     ("tree", "disk.img"),
@@ -37,6 +37,7 @@ const LINES: [(&str, &str); 29] = [
     ("df", "disk.img"),
     ("sha256sum", "disk.img:/README.txt"),
     ("bulk", "disk.img"),
+    ("conform", "disk.img"),
     ("fsck", "-y disk.img"),
     ("tune", "disk.img"),
     ("quota", "disk.img"),
