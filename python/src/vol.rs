@@ -256,6 +256,18 @@ impl Vol {
 
     // The whole of it.
 
+    /// Copies from the host; returns how many files.
+    fn copy_in(&self, py: Python<'_>, from: &[u8], to: &[u8]) -> PyResult<u64> {
+        let from = Path::new(OsStr::from_bytes(from));
+        self.with(py, |vol| Ok(vol.copy_in(from, to)?.files))
+    }
+
+    /// Copies to the host; returns how many files.
+    fn copy_out(&self, py: Python<'_>, from: &[u8], to: &[u8]) -> PyResult<u64> {
+        let to = Path::new(OsStr::from_bytes(to));
+        self.with(py, |vol| Ok(vol.copy_out(from, to)?.files))
+    }
+
     /// Begins a bulk read.
     #[pyo3(signature = (paths, *, seed, window, memory, include, exclude, shard, largest))]
     #[expect(clippy::too_many_arguments, reason = "Python's own, by their names")]

@@ -36,6 +36,34 @@ def test_others_read_what_was_written(tmp_path):
     run(need("fsck.fat"), "-n", image)
 
 
+def test_trees_go_in_and_come_out(tmp_path):
+    tree = tmp_path / "tree"
+    (tree / "docs" / "empty").mkdir(parents=True)
+    (tree / "docs" / "big").write_bytes(os.urandom(300_000))
+    (tree / "a file").write_bytes(b"alpha")
+    os.utime(tree / "a file", (10**9, 10**9))
+    image = tmp_path / "disk.img"
+    volary.mkfs(image, "fat32", "64M")
+    with volary.open(image, write=True) as vol:
+        assert vol.copy_in(tree / ".") == 2
+        assert vol.copy_in(str(tree / "docs"), "/again") == 1
+        with pytest.raises(FileNotFoundError, match="gone"):
+            vol.copy_in(tmp_path / "gone")
+    assert run(need("mcopy"), "-n", "-i", image, "::/a file", "-").stdout == b"alpha"
+    run(need("fsck.fat"), "-n", image)
+    with volary.open(image) as vol:
+        out = tmp_path / "out"
+        assert vol.copy_out("/", out) == 3
+        with pytest.raises(OSError):
+            vol.copy_in(tree, "/new")
+        with pytest.raises(FileNotFoundError):
+            vol.copy_out("/gone", tmp_path)
+    assert (out / "a file").stat().st_mtime == 10**9
+    assert (out / "again" / "big").read_bytes() == (tree / "docs" / "big").read_bytes()
+    assert (out / "docs" / "empty").is_dir()
+    run("diff", "-r", tree / "docs", out / "docs")
+
+
 def test_files_and_names(vol):
     vol.mkdir("/a/b", parents=True)
     vol.mkdir("/a/b", parents=True, exist_ok=True)

@@ -314,6 +314,22 @@ class Volume:
 
     # All of it.
 
+    def copy_in(self, source: Path, path: Path = "/") -> int:
+        """Copies a file or a tree of the host into the volume, and returns how many files.
+
+        It goes into the directory ``path`` if that is one, else it becomes ``path``; a source that ends with ``/.`` is all
+        that is in a directory. Modes, times, holes, hard links and extended attributes stay as far as the volume keeps
+        them; symlinks are copied as symlinks. The first thing that could not be copied is raised, after all else was.
+        """
+        return self._native.copy_in(os.fsencode(source), encoded(path))
+
+    def copy_out(self, path: Path, target: Path) -> int:
+        """Copies a file or a tree of the volume to the host, the same way.
+
+        Whatever names the volume has, nothing is written outside of ``target``.
+        """
+        return self._native.copy_out(encoded(path), os.fsencode(target))
+
     def bulk(self, paths: Union[Path, Iterable[Path]] = "/", **how: Any) -> "Bulk":
         """Reads all files below some paths in the order in which they lie; see :func:`volary.bulk`."""
         from ._bulk import bulk

@@ -4,7 +4,6 @@ use crate::exit::{Done, Exit, Fail};
 use crate::registry::registry;
 use std::io::{IsTerminal, Write};
 use std::os::unix::ffi::OsStringExt;
-use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use volary::layers::{Outside, Pace};
@@ -71,7 +70,7 @@ impl Outside for Host {
             found.map(OsStringExt::into_vec)
         };
         let words = match path {
-            Some(path) => first_line(path)?,
+            Some(path) => volary::passphrase_in(path)?,
             None => match given() {
                 Some(words) => words,
                 None => ask(&self.volume, is_new)?,
@@ -87,9 +86,6 @@ impl Outside for Host {
         getrandom::fill(bytes).map_err(|e| Error::note(Kind::Io, format!("random numbers: {e}")))
     }
 }
-
-/// The longest passphrase that is read from a file, in bytes.
-const PASSPHRASE_MAX: u64 = 4096;
 
 const NO_PASSPHRASE: &str = "no passphrase; set VOLARY_CRYPT_PASSPHRASE, or name a file that \
                              holds it: crypt=passphrase-file=FILE";
@@ -117,35 +113,6 @@ fn ask(volume: &str, is_new: bool) -> Result<Vec<u8>> {
         return Err(Error::note(Kind::Invalid, "the passphrases differ"));
     }
     Ok(first.into_bytes())
-}
-
-/// # Errors
-/// The host's; `Invalid` for a file on which others have rights, or that another user than root owns.
-fn first_line(path: &str) -> Result<Vec<u8>> {
-    use std::io::Read;
-    let file = std::fs::File::open(path).map_err(|e| of_host(path, &e))?;
-    let meta = file.metadata().map_err(|e| of_host(path, &e))?;
-    let (mode, owner) = (meta.mode(), meta.uid());
-    if owner != 0 && owner != rustix::process::geteuid().as_raw() {
-        let path = volary::escape(path.as_bytes());
-        let words =
-            format!("{path}: another user owns it (number {owner}), and knows what it holds");
-        return Err(Error::note(Kind::Invalid, words));
-    }
-    if mode & 0o077 != 0 {
-        let words = format!(
-            "{}: others have rights on it (mode {:04o}); chmod 600",
-            volary::escape(path.as_bytes()),
-            mode & 0o7777
-        );
-        return Err(Error::note(Kind::Invalid, words));
-    }
-    let mut text = Vec::new();
-    let mut file = file.take(PASSPHRASE_MAX);
-    file.read_to_end(&mut text).map_err(|e| of_host(path, &e))?;
-    let end = text.iter().position(|&b| b == b'\n' || b == b'\r');
-    text.truncate(end.unwrap_or(text.len()));
-    Ok(text)
 }
 
 fn of_host(path: &str, e: &std::io::Error) -> Error {

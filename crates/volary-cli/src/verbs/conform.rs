@@ -32,7 +32,7 @@ use volary_test::{Fresh, Manifest, Report, Suite, Within, hostfs, tree};
 Examples:
   volary conform disk.img
   volary conform --write disk.img
-  volary conform --write tree
+  volary conform tree
   volary conform --json disk.img
   volary mkfs --size 8M new.img
   volary cp -r tree/. new.img:/

@@ -16,7 +16,7 @@ use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use volary::{BlockDevice, Fact, Identity, Make, Options, Source};
+use volary::{BlockDevice, Fact, Identity, ImageFormat, Make, Options, Source};
 
 /// Makes a volume on an image, a partition or a block device.
 ///
@@ -39,7 +39,7 @@ pub(crate) struct Mkfs {
     size: Option<u64>,
     /// What an image that is not there becomes
     /// [default: qcow2 if its name ends so, else raw]
-    #[arg(long, value_name = "raw|qcow2")]
+    #[arg(long, value_name = "raw|qcow2", value_parser = image_format)]
     format: Option<ImageFormat>,
     /// The volume's label
     #[arg(long, short = 'L', value_name = "LABEL")]
@@ -68,42 +68,12 @@ pub(crate) struct Mkfs {
     json: bool,
 }
 
-/// What a file keeps the bytes of an image in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum ImageFormat {
-    Raw,
-    Qcow2,
-}
-
-impl ImageFormat {
-    /// Returns what people expect of a file of this name.
-    ///
-    /// # Errors
-    /// Of a format that is not made.
-    fn of(path: &Path) -> Done<Self> {
-        let ending = path.extension().map(|e| e.to_ascii_lowercase());
-        match ending.as_ref().and_then(|ending| ending.to_str()) {
-            Some("qcow2") => Ok(Self::Qcow2),
-            Some(ending @ ("qcow" | "qed" | "vdi" | "vhd" | "vhdx" | "vmdk" | "dmg")) => {
-                Err(Fail::usage(format!(
-                    "{}: volary makes no {ending} images; --format raw or qcow2 makes one of \
-                     that name",
-                    volary::escape(path.as_os_str().as_bytes())
-                )))
-            }
-            _ => Ok(Self::Raw),
-        }
-    }
-
-    /// Makes an image of `size` bytes, where there is no file or an empty one.
-    ///
-    /// # Errors
-    /// As [`volary::block::FileDevice::create`].
-    fn make(self, path: &Path, size: u64) -> volary::Result<()> {
-        match self {
-            Self::Raw => volary::block::FileDevice::create(path, size).map(drop),
-            Self::Qcow2 => volary::block::Qcow2::create(path, size),
-        }
+/// Returns what an image that is not there becomes.
+fn image_format(text: &str) -> Result<ImageFormat, String> {
+    match text {
+        "raw" => Ok(ImageFormat::Raw),
+        "qcow2" => Ok(ImageFormat::Qcow2),
+        _ => Err("write raw or qcow2".into()),
     }
 }
 
@@ -201,9 +171,20 @@ impl Mkfs {
             let line = format!("{source}: there is no directory {dir}; make it first");
             return Err(Fail::new(Exit::NotOpened, line));
         }
-        let format = self.format.map_or_else(|| ImageFormat::of(path), Ok)?;
-        let made = format.make(path, size);
+        let made = self.format_of(path)?.make(path, size);
         made.map_err(|e| Fail::new(Exit::NotOpened, format!("{source}: {e}")))
+    }
+
+    /// Returns the format that is asked for, or what people expect of a file of this name.
+    fn format_of(&self, path: &Path) -> Done<ImageFormat> {
+        let of_name = |e: volary::Error| {
+            let name = volary::escape(path.as_os_str().as_bytes());
+            Fail::usage(format!(
+                "{name}: {e}; --format raw or qcow2 makes one of that name"
+            ))
+        };
+        let format = self.format.map_or_else(|| ImageFormat::of(path), Ok);
+        format.map_err(of_name)
     }
 
     /// An image that is there keeps its size, unless it is empty or --force
@@ -225,8 +206,7 @@ impl Mkfs {
             );
             return Err(Fail::new(Exit::Failed, line));
         }
-        let format = self.format.map_or_else(|| ImageFormat::of(path), Ok)?;
-        if stat.len() == 0 && format == ImageFormat::Qcow2 {
+        if stat.len() == 0 && self.format_of(path)? == ImageFormat::Qcow2 {
             return self.create(source, path, size);
         }
         if stat.len() > 0 && !self.force {
@@ -254,7 +234,7 @@ impl Mkfs {
         let made = format.make(Arc::clone(&dev), kind, &how);
         let mut facts = made.map_err(|e| info::failed(source, &e))?;
         if let Some(owner) = owner {
-            facts.extend(owner.give(source, dev, format)?);
+            facts.extend(owner::give(owner, source, dev, format)?);
         }
         Ok(facts)
     }

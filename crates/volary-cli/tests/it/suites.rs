@@ -245,10 +245,8 @@ fn compare(suite: &str, page: &Page, outcome: &Outcome, news: &mut String) {
             let _ = writeln!(news, "{suite} {test} fails: {why}");
         }
     }
-    for test in page.fails.keys() {
-        if outcome.passed.contains(test) {
-            let _ = writeln!(news, "{suite} {test} passes");
-        }
+    for test in outcome.passed.difference(&page.passes) {
+        let _ = writeln!(news, "{suite} {test} passes");
     }
 }
 
