@@ -1,10 +1,10 @@
 //! The file system.
 
-use crate::attached::Attached;
-use crate::dir::Entry as DirEntry;
-use crate::file::check_clear;
-use crate::inode::Inode;
-use crate::ondisk::ROOT_INO;
+use crate::attached::ahead::Ahead;
+use crate::attached::operations::Attached;
+use crate::directory::dir::Entry as DirEntry;
+use crate::disk::ondisk::ROOT_INO;
+use crate::inodes::inode::Inode;
 use volary_core::{
     Attr, Caps, Cookie, Ctx, DirBuf, Entry, Extent, FileKind, FileSystem, Kind, Mode, Name, NodeId,
     OpenId, Prefetch, Result, StatFs,
@@ -33,26 +33,50 @@ const SIZE_WITH_NANOSECONDS: usize = 160;
 
 impl Ext4Fs {
     fn entry_of(&self, inode: &Inode) -> Result<Entry> {
-        let attr = inode.attr(&self.0.store.volume)?;
+        let attr = inode.attr(self.0.store.volume())?;
         Ok(Entry {
             node: attr.node,
             attr,
         })
     }
 
+    /// Returns the id and the kind of an entry's node. One that is gone or damaged, or whose id is not
+    /// wanted, is told by its number.
+    ///
+    /// # Errors
+    /// `Io`.
+    fn node_of(
+        &self,
+        entry: &DirEntry,
+        wants_id: bool,
+    ) -> Result<(NodeId, FileKind, Option<Inode>)> {
+        let by_number = |kind| {
+            let id = NodeId::new(entry.ino.into(), 0).ok_or(Kind::Corrupt)?;
+            Ok((id, kind, None))
+        };
+        match entry.kind {
+            Some(kind) if !wants_id => by_number(kind),
+            told => match self.0.store.inodes().node_of(entry.ino) {
+                Ok(inode) => Ok((inode.id(), inode.known_kind()?, Some(inode))),
+                Err(e) if e == Kind::Io => Err(e),
+                Err(_) => by_number(told.unwrap_or(FileKind::File)),
+            },
+        }
+    }
+
     /// Puts an entry into the buffer; false if there is no room.
     fn push(&self, entry: &DirEntry, out: &mut DirBuf) -> Result<bool> {
         let store = &self.0.store;
-        let (id, kind, inode) = store.node_of_entry(entry, out.wants_ids())?;
+        let (id, kind, inode) = self.node_of(entry, out.wants_ids())?;
         let inode = inode.filter(|_| out.wants_attr());
-        let attr = inode.as_ref().map(|inode| inode.attr(&store.volume));
+        let attr = inode.as_ref().map(|inode| inode.attr(store.volume()));
         let is_taken = out.push(Cookie(entry.end), id, kind, &entry.name, attr.transpose()?);
         if let Some(inode) = inode.filter(|_| is_taken && kind == FileKind::File)
             && out.wants_extents(inode.size)
-            && check_clear(&inode).is_ok()
+            && inode.check_clear().is_ok()
         {
             out.set_extents(id, |extents| {
-                store.extents(&inode, (0, inode.size), extents)
+                store.content(&inode).extents((0, inode.size), extents)
             });
         }
         Ok(is_taken)
@@ -61,7 +85,7 @@ impl Ext4Fs {
 
 impl FileSystem for Ext4Fs {
     fn caps(&self) -> Caps {
-        let is_wide = self.0.store.volume.inode_size >= SIZE_WITH_NANOSECONDS;
+        let is_wide = self.0.store.volume().inode_size >= SIZE_WITH_NANOSECONDS;
         Caps {
             bits: CAPS,
             name_max: NAME_MAX,
@@ -91,9 +115,9 @@ impl FileSystem for Ext4Fs {
     fn lookup(&self, cx: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<Entry> {
         let dir = self.0.dir(dir)?;
         let store = &self.0.store;
-        let found = store.find(cx, &dir, name.as_bytes())?;
+        let found = store.listing(&dir).find(cx, name.as_bytes())?;
         let entry = found.ok_or(Kind::NotFound)?;
-        self.entry_of(&store.node_of(entry.ino)?)
+        self.entry_of(&store.inodes().node_of(entry.ino)?)
     }
 
     fn parent(&self, _: &Ctx<'_>, dir: NodeId) -> Result<Entry> {
@@ -105,41 +129,42 @@ impl FileSystem for Ext4Fs {
             return self.entry_of(&inode);
         }
         let store = &self.0.store;
-        self.entry_of(&store.node_of(store.parent_of(&inode)?)?)
+        self.entry_of(&store.inodes().node_of(store.directory(&inode).parent()?)?)
     }
 
     fn readdir(&self, cx: &Ctx<'_>, dir: OpenId, from: Cookie, out: &mut DirBuf) -> Result<bool> {
         let open = self.0.opened(dir)?;
-        let store = &self.0.store;
-        store.check_dir(&open.inode)?;
-        store.list(cx, &open.inode, from, |entry| self.push(entry, out))
+        open.inode.check_dir()?;
+        let listing = self.0.store.listing(&open.inode);
+        listing.list(cx, from, |entry| self.push(entry, out))
     }
 
     fn getattr(&self, _: &Ctx<'_>, node: NodeId) -> Result<Attr> {
-        self.0.load(node)?.attr(&self.0.store.volume)
+        self.0.load(node)?.attr(self.0.store.volume())
     }
 
     fn readlink(&self, _: &Ctx<'_>, node: NodeId) -> Result<Vec<u8>> {
-        self.0.store.target(&self.0.load(node)?)
+        let inode = self.0.load(node)?;
+        self.0.store.content(&inode).target()
     }
 
     fn getxattr(&self, _: &Ctx<'_>, node: NodeId, name: &[u8]) -> Result<Vec<u8>> {
         let inode = self.0.load(node)?;
-        let store = &self.0.store;
-        let all = store.xattrs(&inode)?;
+        let xattrs = self.0.store.xattrs(&inode);
+        let all = xattrs.all()?;
         let found = all.iter().find(|one| one.shown().as_deref() == Some(name));
-        store.xattr_value(&inode, found.ok_or(Kind::NoXattr)?)
+        xattrs.value(found.ok_or(Kind::NoXattr)?)
     }
 
     fn listxattr(&self, _: &Ctx<'_>, node: NodeId) -> Result<Vec<Vec<u8>>> {
         let inode = self.0.load(node)?;
-        let all = self.0.store.xattrs(&inode)?;
+        let all = self.0.store.xattrs(&inode).all()?;
         Ok(all.iter().filter_map(|one| one.shown()).collect())
     }
 
     fn prefetch(&self, cx: &Ctx<'_>, nodes: &[NodeId], what: Prefetch) -> bool {
         if self.0.alive().is_ok() {
-            self.0.store.prefetch(cx, nodes, what);
+            Ahead::new(&self.0.store).prefetch(cx, nodes, what);
         }
         true
     }
@@ -150,7 +175,7 @@ impl FileSystem for Ext4Fs {
             return Err(Kind::ReadOnly.into());
         }
         let inode = self.0.load(node)?;
-        check_clear(&inode)?;
+        inode.check_clear()?;
         Ok(self.0.open(inode))
     }
 
@@ -167,7 +192,8 @@ impl FileSystem for Ext4Fs {
         out: &mut Vec<Extent>,
     ) -> Result<()> {
         let open = self.0.opened(open)?;
-        self.0.store.extents(&open.inode, (offset, len), out)
+        let content = self.0.store.content(&open.inode);
+        content.extents((offset, len), out)
     }
 
     fn close(&self, _: &Ctx<'_>, open: OpenId) -> Result<()> {

@@ -1,11 +1,11 @@
 //! The superblock and the journal in words.
 
-use crate::attached::{How, open};
-use crate::features;
+use crate::attached::open::{How, open};
+use crate::disk::features;
+use crate::disk::ondisk::{compat, incompat, ro_compat, state};
+use crate::disk::volume::{Volume, kind_of};
 use crate::journal::superblock::Journal;
-use crate::ondisk::{compat, incompat, ro_compat, state};
 use crate::store::Store;
-use crate::volume::{Volume, kind_of};
 use std::sync::Arc;
 use volary_core::{BlockDevice, Fact, Result};
 
@@ -169,12 +169,12 @@ fn journal(dev: &Arc<dyn BlockDevice>, volume: &Volume) -> String {
 
 fn free(store: &Store) -> Vec<Fact> {
     let mut facts = Vec::new();
-    if let Some(replayed) = &store.replayed {
+    if let Some(replayed) = store.blocks().replayed() {
         let words = format!(
             "{} transactions, {} blocks{}",
             replayed.transactions,
             replayed.copies.len(),
-            if store.fast.is_empty() {
+            if store.fast().is_empty() {
                 ""
             } else {
                 ", fast commits"
@@ -182,10 +182,10 @@ fn free(store: &Store) -> Vec<Fact> {
         );
         facts.push(Fact::word("replayed in memory", words));
     }
-    if let Ok((clusters, inodes)) = store.free() {
+    if let Ok((clusters, inodes)) = store.groups().free() {
         let bytes = clusters
-            .saturating_mul(store.volume.cluster)
-            .saturating_mul(store.volume.block);
+            .saturating_mul(store.volume().cluster)
+            .saturating_mul(store.volume().block);
         facts.push(Fact::number("free", bytes, "bytes"));
         facts.push(Fact::number("free inodes", inodes, ""));
     }

@@ -1,69 +1,21 @@
 //! An attached volume: everything that an operation works on.
 
-use crate::inode::Inode;
-use crate::journal;
-use crate::ondisk::{ROOT_INO, iflag};
-use crate::run::{Run, Spot};
+use crate::attached::open::{How, open};
+use crate::disk::ondisk::{ROOT_INO, iflag};
+use crate::disk::run::{Run, Spot};
+use crate::inodes::inode::Inode;
 use crate::store::Store;
-use crate::volume::Volume;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
-use volary_core::{
-    Attach, BlockDevice, FileKind, Kind, NodeId, OpenId, OptionSpec, Options, Result, StatFs,
-};
+use volary_core::{Attach, BlockDevice, FileKind, Kind, NodeId, OpenId, Result, StatFs};
 use volary_ondisk::SharedOpens;
-
-/// Options of an attachment.
-pub(crate) const OPTIONS: &[OptionSpec] = &[
-    OptionSpec {
-        name: "noload",
-        value: "",
-        help: "leave what is in the journal out: the volume as it stands on the device",
-    },
-    OptionSpec {
-        name: "nochecksums",
-        value: "",
-        help: "do not look at checksums of metadata: for what can be read of a damaged volume",
-    },
-];
 
 /// The smallest cache that a volume can be attached with, in bytes.
 const MEMORY_MIN: u64 = 1 << 20;
 
 /// Most groups whose descriptors are read to tell how full the volume is.
 const GROUPS_MAX: u32 = 1 << 20;
-
-/// How a volume is opened.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct How {
-    pub(crate) replays: bool,
-    pub(crate) is_verified: bool,
-}
-
-impl How {
-    /// # Errors
-    /// `Invalid`.
-    pub(crate) fn of(options: &Options) -> Result<Self> {
-        options.check_known(OPTIONS)?;
-        Ok(Self {
-            replays: !options.flag("noload", false)?,
-            is_verified: !options.flag("nochecksums", false)?,
-        })
-    }
-}
-
-/// Opens a volume.
-///
-/// # Errors
-/// As [`Volume::read`] and [`journal::replay`].
-pub(crate) fn open(dev: &Arc<dyn BlockDevice>, how: How, memory: u64) -> Result<Store> {
-    let volume = Volume::read(&**dev, how.is_verified)?;
-    match how.replays {
-        true => journal::replay(dev, volume, memory),
-        false => Ok(Store::plain(dev.clone(), volume, memory)),
-    }
-}
 
 /// One open.
 pub(crate) struct Open {
@@ -86,14 +38,22 @@ impl Attached {
     pub(crate) fn new(dev: &Arc<dyn BlockDevice>, how: &Attach) -> Result<Self> {
         let memory = how.memory.max(MEMORY_MIN) / 2;
         let store = open(dev, How::of(&how.options)?, memory)?;
-        let root = store.node_of(ROOT_INO).map_err(|e| match e.kind() {
-            Kind::Stale => {
-                let at = store.inode_at(ROOT_INO).unwrap_or(0);
-                volary_core::Error::corrupt("root directory", at, "an unused inode", "a directory")
-            }
-            _ => e,
-        })?;
-        store.check_dir(&root)?;
+        let root = store
+            .inodes()
+            .node_of(ROOT_INO)
+            .map_err(|e| match e.kind() {
+                Kind::Stale => {
+                    let at = store.groups().inode_at(ROOT_INO).unwrap_or(0);
+                    volary_core::Error::corrupt(
+                        "root directory",
+                        at,
+                        "an unused inode",
+                        "a directory",
+                    )
+                }
+                _ => e,
+            })?;
+        root.check_dir()?;
         Ok(Self {
             root: root.id(),
             store,
@@ -121,7 +81,7 @@ impl Attached {
     /// `Stale`, `Corrupt`, `Io`.
     pub(crate) fn load(&self, id: NodeId) -> Result<Inode> {
         self.alive()?;
-        self.store.node(id)
+        self.store.inodes().node(id)
     }
 
     /// Returns a directory that can be listed.
@@ -130,7 +90,7 @@ impl Attached {
     /// `NotDir`; `Unsupported`; as [`load`](Self::load).
     pub(crate) fn dir(&self, id: NodeId) -> Result<Inode> {
         let inode = self.load(id)?;
-        self.store.check_dir(&inode)?;
+        inode.check_dir()?;
         Ok(inode)
     }
 
@@ -166,12 +126,12 @@ impl Attached {
         if let Some(len) = self.read_on(open, offset, buf)? {
             return Ok(len);
         }
-        let len = self.store.read(inode, offset, buf)?;
+        let len = self.store.content(inode).read(offset, buf)?;
         let is_mapped = !inode.has(iflag::INLINE_DATA) && len > 0;
         if is_mapped {
-            let next = offset.saturating_add(len as u64) / self.store.volume.block;
+            let next = offset.saturating_add(len as u64) / self.store.volume().block;
             // What is damaged there is told when it is read.
-            *open.last.lock() = self.store.run(inode, next).ok();
+            *open.last.lock() = self.store.map(inode).run(next).ok();
         }
         Ok(len)
     }
@@ -183,7 +143,7 @@ impl Attached {
         };
         let left = open.inode.size.saturating_sub(offset);
         let len = usize::try_from(left).unwrap_or(usize::MAX).min(buf.len());
-        let block = self.store.volume.block;
+        let block = self.store.volume().block;
         let start = run.first.saturating_mul(block);
         let end = offset.saturating_add(len as u64);
         let (Spot::Data(at), true) = (run.spot, covers(run, block, start, offset, end)) else {
@@ -191,14 +151,14 @@ impl Attached {
         };
         let part = buf.get_mut(..len).unwrap_or_default();
         self.store
-            .cache
+            .blocks()
             .read_once(at * block + (offset - start), part)?;
         Ok(Some(len))
     }
 
     /// Returns how full the volume is.
     pub(crate) fn statfs(&self) -> StatFs {
-        let volume = &self.store.volume;
+        let volume = self.store.volume();
         let raw = &volume.raw;
         let two = |low: u32, high: u32| u64::from(high) << 32 | u64::from(low);
         let (clusters, nodes_free) = *self.free.get_or_init(|| self.count_free());
@@ -220,9 +180,9 @@ impl Attached {
     /// Free clusters and inodes: as the groups count them, or, where one is damaged, as the
     /// superblock does.
     fn count_free(&self) -> (u64, u64) {
-        let volume = &self.store.volume;
+        let volume = self.store.volume();
         let raw = &volume.raw;
-        let by_groups = (volume.groups <= GROUPS_MAX).then(|| self.store.free());
+        let by_groups = (volume.groups <= GROUPS_MAX).then(|| self.store.groups().free());
         by_groups.and_then(Result::ok).unwrap_or_else(|| {
             let high = u64::from(raw.s_free_blocks_count_hi.get()) << 32;
             let blocks = high | u64::from(raw.s_free_blocks_count_lo.get());

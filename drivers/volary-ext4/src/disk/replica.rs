@@ -1,12 +1,12 @@
 //! Finds the volume by a replica of the superblock, where the first one makes no sense (blockgroup.rst, super.rst).
 
-use crate::csum;
-use crate::ondisk::{
+use crate::disk::csum;
+use crate::disk::group::Group;
+use crate::disk::ondisk::{
     GroupDesc, INODE_HEAD, InodeHead, MAGIC, ROOT_INO, SUPERBLOCK, SUPERBLOCK_LEN, SuperBlock,
     incompat, ro_compat,
 };
-use crate::store::group_of;
-use crate::volume::{Volume, is_likely, kind_of};
+use crate::disk::volume::{Volume, is_likely, kind_of};
 use volary_core::{BlockDevice, FileKind, Replica, Result};
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -105,7 +105,7 @@ fn has_root(dev: &dyn BlockDevice, volume: &Volume) -> bool {
             let at = block.checked_mul(volume.block)?;
             dev.read_at(at, desc.get_mut(..len)?).ok()?;
             let desc = GroupDesc::read_from_bytes(&desc).ok()?;
-            let table = group_of(&desc, at).inode_table.checked_mul(volume.block)?;
+            let table = Group::of(&desc, at).inode_table.checked_mul(volume.block)?;
             let mut inode = [0; INODE_HEAD];
             let at = table.checked_add(u64::from(ROOT_INO - 1) * volume.inode_size as u64)?;
             dev.read_at(at, &mut inode).ok()?;

@@ -1,13 +1,13 @@
 //! Inodes.
 
-use crate::csum;
-use crate::ondisk::{
+use crate::disk::csum;
+use crate::disk::ondisk::{
     I_CHECKSUM_HI, I_CHECKSUM_LO, INODE_EXTRA, INODE_HEAD, InodeExtra, InodeHead, iflag, incompat,
     ro_compat,
 };
-use crate::volume::Volume;
+use crate::disk::volume::Volume;
 use std::num::NonZeroU64;
-use volary_core::{Attr, Error, FileKind, NodeId, Result, Time};
+use volary_core::{Attr, Error, FileKind, Kind, NodeId, Result, Time};
 use zerocopy::FromBytes;
 
 /// An inode.
@@ -196,6 +196,29 @@ impl Inode {
         let is_there = self.extra.i_extra_isize.get() >= 20;
         let (secs, extra) = (self.extra.i_crtime.get(), self.extra.i_crtime_extra.get());
         is_there.then(|| time(secs, extra))
+    }
+
+    /// Checks that what the inode holds can be read without a key, which is not on the volume.
+    ///
+    /// # Errors
+    /// `Unsupported` for what is encrypted.
+    pub(crate) fn check_clear(&self) -> Result<()> {
+        if !self.has(iflag::ENCRYPT) {
+            return Ok(());
+        }
+        let words = "it is encrypted, and what it holds cannot be read without its key";
+        Err(Error::note(Kind::Unsupported, words))
+    }
+
+    /// Checks that the inode is a directory whose names can be read.
+    ///
+    /// # Errors
+    /// `NotDir`; `Unsupported` if it is encrypted: its names are then.
+    pub(crate) fn check_dir(&self) -> Result<()> {
+        match self.kind() {
+            Some(FileKind::Dir) => self.check_clear(),
+            _ => Err(Kind::NotDir.into()),
+        }
     }
 
     /// Checks that the volume can hold a directory of this size, which has no holes, and that a file

@@ -1,13 +1,18 @@
 //! Directories (directory.rst). Hash trees are read as the lists of entries that they are as
 //! well: their inner nodes look like entries of no file.
 
-use crate::csum;
-use crate::file::check_clear;
-use crate::inode::Inode;
-use crate::ondisk::{DIR_ENTRY, DIR_TAIL, DIR_TAIL_TYPE, DirEntry2, I_BLOCK_LEN, iflag, incompat};
-use crate::run::Spot;
-use crate::store::Store;
-use volary_core::{Error, FileKind, Kind, Name, NodeId, Result};
+use crate::content::file::Content;
+use crate::directory::htree;
+use crate::disk::blocks::Blocks;
+use crate::disk::csum;
+use crate::disk::ondisk::{
+    DIR_ENTRY, DIR_TAIL, DIR_TAIL_TYPE, DirEntry2, I_BLOCK_LEN, iflag, incompat,
+};
+use crate::disk::run::Spot;
+use crate::disk::volume::Volume;
+use crate::fast::Fast;
+use crate::inodes::inode::Inode;
+use volary_core::{Error, FileKind, Name, Result};
 use zerocopy::FromBytes;
 
 /// An entry of a directory.
@@ -48,18 +53,34 @@ const INLINE_PARENT: usize = 4;
 /// Bytes of entries that follow them there.
 const INLINE_FIRST: u64 = (I_BLOCK_LEN - INLINE_PARENT) as u64;
 
-impl Store {
-    /// # Errors
-    /// `NotDir`; `Unsupported` if it is encrypted: its names are then.
-    pub(crate) fn check_dir(&self, inode: &Inode) -> Result<()> {
-        match inode.kind() {
-            Some(FileKind::Dir) => check_clear(inode),
-            _ => Err(Kind::NotDir.into()),
-        }
+/// A directory, as it is stored.
+#[derive(Clone, Copy)]
+pub(crate) struct Directory<'a> {
+    content: Content<'a>,
+    fast: &'a Fast,
+}
+
+impl<'a> Directory<'a> {
+    pub(crate) fn new(content: Content<'a>, fast: &'a Fast) -> Self {
+        Self { content, fast }
+    }
+
+    /// Returns the directory's inode.
+    pub(crate) fn inode(&self) -> &'a Inode {
+        self.content.map().inode()
+    }
+
+    fn blocks(&self) -> &'a Blocks {
+        self.content.map().blocks()
+    }
+
+    fn volume(&self) -> &'a Volume {
+        self.blocks().volume()
     }
 
     /// Returns where the entries end. A directory in its inode is shorter by the parent's number.
-    pub(crate) fn dir_end(&self, inode: &Inode) -> u64 {
+    pub(crate) fn end(&self) -> u64 {
+        let inode = self.inode();
         match inode.has(iflag::INLINE_DATA) {
             true => inode.size.saturating_sub(INLINE_PARENT as u64),
             false => inode.size,
@@ -67,11 +88,11 @@ impl Store {
     }
 
     /// Returns where the chunk that holds this place begins.
-    pub(crate) fn chunk_start(&self, inode: &Inode, at: u64) -> u64 {
-        match inode.has(iflag::INLINE_DATA) {
+    pub(crate) fn chunk_start(&self, at: u64) -> u64 {
+        match self.inode().has(iflag::INLINE_DATA) {
             true if at < INLINE_FIRST => 0,
             true => INLINE_FIRST,
-            false => at - at % self.volume.block,
+            false => at - at % self.volume().block,
         }
     }
 
@@ -80,29 +101,32 @@ impl Store {
     ///
     /// # Errors
     /// `Corrupt`, also for a hole or a wrong checksum; `Io`.
-    pub(crate) fn chunk(&self, inode: &Inode, start: u64) -> Result<Option<Chunk>> {
-        if start >= self.dir_end(inode) || self.fast.is_new_dir(inode.ino) {
+    pub(crate) fn chunk(&self, start: u64) -> Result<Option<Chunk>> {
+        let inode = self.inode();
+        if start >= self.end() || self.fast.is_new_dir(inode.ino) {
             return Ok(None);
         }
         if inode.has(iflag::INLINE_DATA) {
-            return self.inline_chunk(inode, start).map(Some);
+            return self.inline_chunk(start).map(Some);
         }
-        let block = self.volume.block;
-        let run = self.run(inode, start / block)?;
+        let block = self.volume().block;
+        let run = self.content.map().run(start / block)?;
         let Spot::Data(number) = run.spot else {
             let found = format!("a hole at {start} (inode {})", inode.ino);
             return Err(Error::corrupt("directory", inode.at, found, "a block"));
         };
-        let bytes = self.block("block of a directory", inode.at, number)?;
+        let bytes = self
+            .blocks()
+            .block("block of a directory", inode.at, number)?;
         let at = number * block;
-        if self.volume.verifies() {
-            self.verify_chunk(inode, at, start, &bytes)?;
+        if self.volume().verifies() {
+            self.verify_chunk(at, start, &bytes)?;
         }
         Ok(Some(Chunk { start, at, bytes }))
     }
 
-    fn inline_chunk(&self, inode: &Inode, start: u64) -> Result<Chunk> {
-        let all = self.inline(inode)?;
+    fn inline_chunk(&self, start: u64) -> Result<Chunk> {
+        let all = self.content.inline()?;
         let from = INLINE_PARENT + usize::try_from(start).unwrap_or(usize::MAX - INLINE_PARENT);
         let to = match start {
             0 => all.len().min(I_BLOCK_LEN),
@@ -110,20 +134,21 @@ impl Store {
         };
         Ok(Chunk {
             start,
-            at: inode.at,
+            at: self.inode().at,
             bytes: all.get(from..to).unwrap_or_default().to_vec(),
         })
     }
 
-    /// The checksum of a block of entries is in an entry at its end; that of a node of a hash tree
+    /// Compares a block's checksum. That of a block of entries is in an entry at its end; that of a node of a hash tree
     /// behind the room for its entries (directory.rst, checksums.rst).
-    fn verify_chunk(&self, inode: &Inode, at: u64, start: u64, bytes: &[u8]) -> Result<()> {
+    fn verify_chunk(&self, at: u64, start: u64, bytes: &[u8]) -> Result<()> {
+        let inode = self.inode();
         if inode.has(iflag::INDEX) && (start == 0 || self.is_node(bytes)) {
-            let node = crate::htree::Node::of(bytes, start == 0);
+            let node = htree::Node::of(bytes, start == 0);
             let sums = node.and_then(|node| node.sums(inode.seed, bytes));
             return match sums {
-                Some((stored, sum)) => self.verify("dt_checksum", at, stored, sum),
-                None => self.has_no_sum(inode, at),
+                Some((stored, sum)) => self.blocks().verify("dt_checksum", at, stored, sum),
+                None => self.has_no_sum(at),
             };
         }
         let (body, tail) = bytes
@@ -132,9 +157,10 @@ impl Store {
         match tail {
             &[0, 0, 0, 0, 12, 0, 0, DIR_TAIL_TYPE, a, b, c, d] => {
                 let stored = u32::from_le_bytes([a, b, c, d]);
-                self.verify("det_checksum", at, stored, csum::crc32c(inode.seed, body))
+                let sum = csum::crc32c(inode.seed, body);
+                self.blocks().verify("det_checksum", at, stored, sum)
             }
-            _ => self.has_no_sum(inode, at),
+            _ => self.has_no_sum(at),
         }
     }
 
@@ -143,14 +169,14 @@ impl Store {
     fn is_node(&self, bytes: &[u8]) -> bool {
         match bytes {
             &[0, 0, 0, 0, low, high, ..] => {
-                self.rec_len(u16::from_le_bytes([low, high])) == self.volume.block
+                self.rec_len(u16::from_le_bytes([low, high])) == self.volume().block
             }
             _ => false,
         }
     }
 
-    fn has_no_sum(&self, inode: &Inode, at: u64) -> Result<()> {
-        let found = format!("none (inode {})", inode.ino);
+    fn has_no_sum(&self, at: u64) -> Result<()> {
+        let found = format!("none (inode {})", self.inode().ino);
         let expected = "a checksum at the end of the block";
         Err(Error::corrupt("det_checksum", at, found, expected))
     }
@@ -160,12 +186,12 @@ impl Store {
     ///
     /// # Errors
     /// `Corrupt` for an entry that makes no sense.
-    pub(crate) fn entry(&self, inode: &Inode, chunk: &Chunk, from: u64) -> Result<Option<Entry>> {
+    pub(crate) fn entry(&self, chunk: &Chunk, from: u64) -> Result<Option<Entry>> {
         let mut place = from;
-        while let Some((raw, name, end)) = self.raw_entry(inode, chunk, place)? {
+        while let Some((raw, name, end)) = self.raw_entry(chunk, place)? {
             let ino = raw.inode.get();
             if ino != 0 {
-                let has_kinds = self.volume.has_incompat(incompat::FILETYPE);
+                let has_kinds = self.volume().has_incompat(incompat::FILETYPE);
                 return Ok(Some(Entry {
                     ino,
                     kind: kind_of(raw.file_type).filter(|_| has_kinds),
@@ -182,12 +208,12 @@ impl Store {
     ///
     /// # Errors
     /// `Corrupt`.
-    pub(crate) fn raw_entry<'a>(
+    pub(crate) fn raw_entry<'c>(
         &self,
-        inode: &Inode,
-        chunk: &'a Chunk,
+        chunk: &'c Chunk,
         place: u64,
-    ) -> Result<Option<(DirEntry2, &'a [u8], u64)>> {
+    ) -> Result<Option<(DirEntry2, &'c [u8], u64)>> {
+        let inode = self.inode();
         let within = usize::try_from(place.saturating_sub(chunk.start)).unwrap_or(usize::MAX);
         let rest = chunk.bytes.get(within..).unwrap_or_default();
         if rest.is_empty() {
@@ -211,7 +237,7 @@ impl Store {
             ));
         }
         let ino = raw.inode.get();
-        if ino > self.volume.inodes {
+        if ino > self.volume().inodes {
             return Err(bad("inode", ino.into(), "one that the volume has"));
         }
         let name = after.get(..raw.name_len.into()).unwrap_or_default();
@@ -221,10 +247,10 @@ impl Store {
         Ok(Some((raw, name, place.saturating_add(len))))
     }
 
-    /// Lengths of blocks of 64 KiB do not fit: two low bits go above, and 65535 is all of it.
+    /// Returns the length of an entry. Lengths of blocks of 64 KiB do not fit: two low bits go above, and 65535 is all of it.
     fn rec_len(&self, stored: u16) -> u64 {
         let len = u64::from(stored);
-        match (self.volume.block, len) {
+        match (self.volume().block, len) {
             (0x1_0000, 0 | 0xffff) => 0x1_0000,
             (0x1_0000, len) => len & 0xfffc | (len & 3) << 16,
             (_, len) => len,
@@ -235,7 +261,8 @@ impl Store {
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
-    pub(crate) fn parent_of(&self, inode: &Inode) -> Result<u32> {
+    pub(crate) fn parent(&self) -> Result<u32> {
+        let inode = self.inode();
         if let Some(parent) = self.fast.parent(inode.ino) {
             return Ok(parent);
         }
@@ -243,11 +270,11 @@ impl Store {
             let [a, b, c, d, ..] = inode.head.i_block;
             return Ok(u32::from_le_bytes([a, b, c, d]));
         }
-        let chunk = self.chunk(inode, 0)?;
+        let chunk = self.chunk(0)?;
         let second = match &chunk {
             None => None,
-            Some(chunk) => match self.entry(inode, chunk, 0)? {
-                Some(first) if first.name == b"." => self.entry(inode, chunk, first.end)?,
+            Some(chunk) => match self.entry(chunk, 0)? {
+                Some(first) if first.name == b"." => self.entry(chunk, first.end)?,
                 other => other,
             },
         };
@@ -256,30 +283,6 @@ impl Store {
             let found = format!("no entry '..' (inode {})", inode.ino);
             Error::corrupt("directory", inode.at, found, "'.' and '..' first")
         })
-    }
-
-    /// Returns the id and the kind of an entry's node. One that is gone or damaged, or whose id is not
-    /// wanted, is told by its number.
-    ///
-    /// # Errors
-    /// `Io`.
-    pub(crate) fn node_of_entry(
-        &self,
-        entry: &Entry,
-        wants_id: bool,
-    ) -> Result<(NodeId, FileKind, Option<Inode>)> {
-        let by_number = |kind| {
-            let id = NodeId::new(entry.ino.into(), 0).ok_or(Kind::Corrupt)?;
-            Ok((id, kind, None))
-        };
-        match entry.kind {
-            Some(kind) if !wants_id => by_number(kind),
-            told => match self.node_of(entry.ino) {
-                Ok(inode) => Ok((inode.id(), inode.known_kind()?, Some(inode))),
-                Err(e) if e == Kind::Io => Err(e),
-                Err(_) => by_number(told.unwrap_or(FileKind::File)),
-            },
-        }
     }
 }
 

@@ -1,8 +1,8 @@
 //! Direct and indirect blocks (ifork.rst, "Direct/Indirect Block Addressing").
 
-use crate::inode::Inode;
-use crate::run::{MapBlock, Run, Spot};
-use crate::store::Store;
+use crate::disk::blocks::Blocks;
+use crate::disk::run::{MapBlock, Run, Spot};
+use crate::inodes::inode::Inode;
 use volary_core::{Error, Result};
 
 /// Pointers to blocks of data in the inode.
@@ -48,15 +48,26 @@ impl Pointers {
     }
 }
 
-impl Store {
-    /// Pointers in an indirect block.
-    fn per_block(&self) -> u64 {
-        self.volume.block / 4
+/// The direct and indirect blocks of an inode.
+#[derive(Clone, Copy)]
+pub(crate) struct Indirect<'a> {
+    blocks: &'a Blocks,
+    inode: &'a Inode,
+}
+
+impl<'a> Indirect<'a> {
+    pub(crate) fn new(blocks: &'a Blocks, inode: &'a Inode) -> Self {
+        Self { blocks, inode }
     }
 
-    /// Returns the indirect blocks that an inode names itself.
-    pub(crate) fn indirect_roots(&self, inode: &Inode) -> Vec<MapBlock> {
-        let pointers = Pointers::of(inode);
+    /// Returns how many pointers an indirect block has.
+    fn per_block(&self) -> u64 {
+        self.blocks.volume().block / 4
+    }
+
+    /// Returns the indirect blocks that the inode names itself.
+    pub(crate) fn roots(&self) -> Vec<MapBlock> {
+        let pointers = Pointers::of(self.inode);
         let (mut all, mut first, mut span) = (Vec::new(), DIRECT as u64, 1u64);
         for depth in 0..LEVELS {
             span = span.saturating_mul(self.per_block());
@@ -72,15 +83,18 @@ impl Store {
         all
     }
 
+    /// Returns the pointers in an indirect block.
+    ///
     /// # Errors
     /// `Corrupt` for a block that is not there; `Io`.
-    pub(crate) fn pointers(&self, inode: &Inode, place: &MapBlock) -> Result<Pointers> {
-        self.block("indirect block", inode.at, place.block)
+    pub(crate) fn pointers(&self, place: &MapBlock) -> Result<Pointers> {
+        self.blocks
+            .block("indirect block", self.inode.at, place.block)
             .map(Pointers)
     }
 
     /// Returns what the pointer of this index in an indirect block maps.
-    pub(crate) fn below_pointer(&self, place: &MapBlock, index: u64, block: u64) -> MapBlock {
+    pub(crate) fn below(&self, place: &MapBlock, index: u64, block: u64) -> MapBlock {
         let span = (0..place.depth).fold(1u64, |span, _| span.saturating_mul(self.per_block()));
         let first = place.first.saturating_add(index.saturating_mul(span));
         MapBlock {
@@ -91,15 +105,15 @@ impl Store {
         }
     }
 
-    /// Returns the run at `first`, by pointers.
+    /// Returns the run at `first`.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
-    pub(crate) fn run_by_pointers(&self, inode: &Inode, first: u64) -> Result<Run> {
+    pub(crate) fn run(&self, first: u64) -> Result<Run> {
         if let Some(index) = usize::try_from(first).ok().filter(|at| *at < DIRECT) {
-            return Ok(Pointers::of(inode).run(index, DIRECT, first));
+            return Ok(Pointers::of(self.inode).run(index, DIRECT, first));
         }
-        let roots = self.indirect_roots(inode);
+        let roots = self.roots();
         let root = roots.into_iter().find(|root| first < root.end);
         let Some(mut place) = root else {
             return Ok(Run::hole(first, u64::MAX));
@@ -108,7 +122,7 @@ impl Store {
             if place.block == 0 {
                 return Ok(Run::hole(first, place.end));
             }
-            let pointers = self.pointers(inode, &place)?;
+            let pointers = self.pointers(&place)?;
             let span = (place.end - place.first) / self.per_block();
             let index = (first - place.first).checked_div(span).unwrap_or(0);
             let at = usize::try_from(index).unwrap_or(usize::MAX);
@@ -116,15 +130,18 @@ impl Store {
                 let count = usize::try_from(self.per_block()).unwrap_or(0);
                 return Ok(pointers.run(at, count, first));
             }
-            place = self.below_pointer(&place, index, pointers.get(at));
+            place = self.below(&place, index, pointers.get(at));
         }
     }
 
+    /// Checks that the pointers reach the end of the file.
+    ///
     /// # Errors
-    /// `Corrupt` if the file is longer than its pointers reach.
-    pub(crate) fn check_reach(&self, inode: &Inode) -> Result<()> {
-        let end = self.indirect_roots(inode).last().map_or(0, |root| root.end);
-        if inode.size.div_ceil(self.volume.block) <= end {
+    /// `Corrupt`.
+    pub(crate) fn check_reach(&self) -> Result<()> {
+        let inode = self.inode;
+        let end = self.roots().last().map_or(0, |root| root.end);
+        if inode.size.div_ceil(self.blocks.volume().block) <= end {
             return Ok(());
         }
         let found = format!("{} (inode {})", inode.size, inode.ino);

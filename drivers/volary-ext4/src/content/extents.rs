@@ -1,13 +1,13 @@
 //! Extent trees (ifork.rst, "Extent Tree").
 
-use crate::csum;
-use crate::inode::Inode;
-use crate::ondisk::{
+use crate::disk::blocks::Blocks;
+use crate::disk::csum;
+use crate::disk::ondisk::{
     EXTENT_DEPTH_MAX, EXTENT_ENTRY, EXTENT_LEN_MAX, EXTENT_MAGIC, ExtentHeader, ExtentIdx,
     ExtentLeaf,
 };
-use crate::run::{MapBlock, Run, Spot};
-use crate::store::Store;
+use crate::disk::run::{MapBlock, Run, Spot};
+use crate::inodes::inode::Inode;
 use volary_core::{Error, Result};
 use zerocopy::FromBytes;
 
@@ -141,31 +141,42 @@ pub(crate) fn run_of(entry: &[u8; EXTENT_ENTRY]) -> Run {
     }
 }
 
-impl Store {
-    /// Returns the root of an inode's tree.
+/// The extent tree of an inode.
+#[derive(Clone, Copy)]
+pub(crate) struct ExtentTree<'a> {
+    blocks: &'a Blocks,
+    inode: &'a Inode,
+}
+
+impl<'a> ExtentTree<'a> {
+    pub(crate) fn new(blocks: &'a Blocks, inode: &'a Inode) -> Self {
+        Self { blocks, inode }
+    }
+
+    /// Returns the root of the tree.
     ///
     /// # Errors
     /// `Corrupt`.
-    pub(crate) fn extent_root(&self, inode: &Inode) -> Result<Node> {
-        Node::of(inode, inode.at, &inode.head.i_block, None)
+    pub(crate) fn root(&self) -> Result<Node> {
+        Node::of(self.inode, self.inode.at, &self.inode.head.i_block, None)
     }
 
     /// Returns a node below the root.
     ///
     /// # Errors
     /// `Corrupt`, also for a wrong checksum; `Io`.
-    pub(crate) fn extent_node(&self, inode: &Inode, place: &MapBlock, at: u64) -> Result<Node> {
-        let bytes = self.block("extent index", at, place.block)?;
-        let at = place.block * self.volume.block;
-        let node = Node::of(inode, at, &bytes, Some(place.depth))?;
-        if self.volume.verifies() {
-            self.verify_extents(inode, at, &bytes)?;
+    pub(crate) fn node(&self, place: &MapBlock, at: u64) -> Result<Node> {
+        let bytes = self.blocks.block("extent index", at, place.block)?;
+        let at = place.block * self.blocks.volume().block;
+        let node = Node::of(self.inode, at, &bytes, Some(place.depth))?;
+        if self.blocks.volume().verifies() {
+            self.verify(at, &bytes)?;
         }
         Ok(node)
     }
 
-    /// The checksum stands after the entries that there is room for (checksums.rst).
-    fn verify_extents(&self, inode: &Inode, at: u64, bytes: &[u8]) -> Result<()> {
+    /// Compares a node's checksum, which stands after the entries that there is room for (checksums.rst).
+    fn verify(&self, at: u64, bytes: &[u8]) -> Result<()> {
         let max = ExtentHeader::read_from_prefix(bytes).map_or(0, |(head, _)| head.eh_max.get());
         let tail = EXTENT_ENTRY + usize::from(max) * EXTENT_ENTRY;
         let stored = match bytes.get(tail..tail + 4) {
@@ -179,22 +190,22 @@ impl Store {
                 ));
             }
         };
-        let sum = csum::crc32c(inode.seed, bytes.get(..tail).unwrap_or_default());
-        self.verify("et_checksum", at, stored, sum)
+        let sum = csum::crc32c(self.inode.seed, bytes.get(..tail).unwrap_or_default());
+        self.blocks.verify("et_checksum", at, stored, sum)
     }
 
-    /// Returns the run at `first`, by the tree.
+    /// Returns the run at `first`.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
-    pub(crate) fn run_by_extents(&self, inode: &Inode, first: u64) -> Result<Run> {
+    pub(crate) fn run(&self, first: u64) -> Result<Run> {
         if first >= END {
             return Ok(Run::hole(first, u64::MAX));
         }
-        let mut node = self.extent_root(inode)?;
+        let mut node = self.root()?;
         let (mut start, mut end) = (0, END);
         loop {
-            let all = node.below(inode, start, end)?;
+            let all = node.below(self.inode, start, end)?;
             let index = all.partition_point(|one| one.first() <= first);
             let next = all.get(index).map_or(end, Below::first);
             let here = index.checked_sub(1).and_then(|index| all.get(index));
@@ -202,7 +213,7 @@ impl Store {
                 Some(Below::Run(run)) if first < run.end() => return Ok(run.part(first, next)),
                 Some(Below::Node(place)) => {
                     (start, end) = (place.first, next);
-                    node = self.extent_node(inode, place, node.at)?;
+                    node = self.node(place, node.at)?;
                 }
                 // A hole up to the next extent, or to the end of all that can be mapped.
                 None | Some(Below::Run(_)) if next == END => {

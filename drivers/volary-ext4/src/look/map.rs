@@ -1,9 +1,9 @@
 //! What lies where.
 
-use crate::attached::open;
-use crate::info::{LOOK, LOOK_MEMORY};
-use crate::inode::Inode;
-use crate::scan::{BAD_INO, Damaged, Visitor};
+use crate::attached::open::open;
+use crate::inodes::inode::Inode;
+use crate::look::info::{LOOK, LOOK_MEMORY};
+use crate::scan::{BAD_INO, Damaged, Visitor, scan};
 use crate::store::Store;
 use std::sync::Arc;
 use volary_core::{BlockDevice, Error, FileKind, Result, VolumeMap};
@@ -15,15 +15,15 @@ use volary_ondisk::map::{MapBuilder, Use};
 /// As attaching does.
 pub(crate) fn map(dev: &Arc<dyn BlockDevice>, cells: usize) -> Result<VolumeMap> {
     let store = open(dev, LOOK, LOOK_MEMORY)?;
-    let block = store.volume.block;
+    let block = store.volume().block;
     let mut drawing = Drawing {
         store: &store,
         pieces: Vec::new(),
         map: MapBuilder::new(dev.geometry().size, block, cells),
     };
-    let before_superblock = store.volume.super_block().saturating_mul(block);
+    let before_superblock = store.volume().super_block().saturating_mul(block);
     drawing.map.add(0, before_superblock, Use::System);
-    store.scan(&mut drawing)?;
+    scan(&store, &mut drawing)?;
     // What is used by nothing is free.
     Ok(drawing.map.finish(Use::Free))
 }
@@ -37,7 +37,7 @@ struct Drawing<'a> {
 
 impl Drawing<'_> {
     fn add(&mut self, first: u64, count: u64, what: Use) {
-        let block = self.store.volume.block;
+        let block = self.store.volume().block;
         let (start, len) = (first.saturating_mul(block), count.saturating_mul(block));
         self.map.add(start, len, what);
     }
@@ -72,7 +72,7 @@ impl Visitor for Drawing<'_> {
 
     fn end(&mut self, inode: &Inode, _: bool) -> Result<()> {
         let pieces = std::mem::take(&mut self.pieces);
-        let is_hidden = self.store.volume.is_hidden(inode.ino);
+        let is_hidden = self.store.volume().is_hidden(inode.ino);
         let what = match inode.kind() {
             _ if is_hidden => Use::System,
             _ if inode.head.i_links_count.get() == 0 => Use::Lost,

@@ -1,15 +1,15 @@
 //! Structures as they are stored.
 
-use crate::attached::open;
-use crate::dir::Chunk;
-use crate::features;
-use crate::htree;
-use crate::info::{LOOK_MEMORY, text, uuid};
-use crate::inode::Inode;
+use crate::attached::open::{How, open};
+use crate::directory::dir::{Chunk, Directory};
+use crate::directory::htree;
+use crate::disk::features;
+use crate::disk::ondisk::{ROOT_INO, SuperBlock, iflag};
+use crate::disk::run::{Run, Spot};
+use crate::inodes::inode::Inode;
 use crate::journal::log::Log;
 use crate::journal::superblock::Journal;
-use crate::ondisk::{ROOT_INO, SuperBlock, iflag};
-use crate::run::{Run, Spot};
+use crate::look::info::{LOOK_MEMORY, text, uuid};
 use crate::store::Store;
 use std::fmt::Write;
 use std::sync::Arc;
@@ -62,7 +62,7 @@ const LINES_MAX: usize = 1 << 20;
 /// # Errors
 /// `Invalid` for an unknown topic; `NotFound`; `Corrupt`; `Io`.
 pub(crate) fn dump(dev: &Arc<dyn BlockDevice>, what: &[String], out: &mut dyn Write) -> Result<()> {
-    let how = crate::attached::How {
+    let how = How {
         replays: false,
         is_verified: false,
     };
@@ -144,7 +144,7 @@ fn short_words(raw: &SuperBlock) -> Vec<String> {
 }
 
 fn superblock(store: &Store) -> Vec<String> {
-    let raw = &store.volume.raw;
+    let raw = &store.volume().raw;
     let mut lines = vec![
         line("s_uuid", uuid(&raw.s_uuid)),
         line("s_volume_name", text(&raw.s_volume_name)),
@@ -183,13 +183,13 @@ fn superblock(store: &Store) -> Vec<String> {
 }
 
 fn group(store: &Store, number: u32) -> Result<Vec<String>> {
-    if number >= store.volume.groups {
-        let words = format!("there are {} groups", store.volume.groups);
+    if number >= store.volume().groups {
+        let words = format!("there are {} groups", store.volume().groups);
         return Err(Error::note(Kind::NotFound, words));
     }
-    let (group, bytes) = store.group_unchecked(number)?;
-    let first = store.volume.group_start(number);
-    let last = first + store.volume.group_len(number).saturating_sub(1);
+    let (group, bytes) = store.groups().group_unchecked(number)?;
+    let first = store.volume().group_start(number);
+    let last = first + store.volume().group_len(number).saturating_sub(1);
     let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     Ok(vec![
         format!(
@@ -217,10 +217,10 @@ fn group(store: &Store, number: u32) -> Result<Vec<String>> {
 }
 
 fn known(store: &Store, ino: u32) -> Result<Inode> {
-    store.inode(ino).map_err(|e| match e.kind() {
+    store.inodes().inode(ino).map_err(|e| match e.kind() {
         Kind::Stale => Error::note(
             Kind::NotFound,
-            format!("there are inodes 1 to {}", store.volume.inodes),
+            format!("there are inodes 1 to {}", store.volume().inodes),
         ),
         _ => e,
     })
@@ -262,7 +262,7 @@ fn inode(store: &Store, ino: u32) -> Result<Vec<String>> {
         line("i_extra_isize", extra.i_extra_isize.get()),
         line("i_projid", extra.i_projid.get()),
     ];
-    if store.volume.has_sums() {
+    if store.volume().has_sums() {
         let (stored, sum) = inode.sums();
         let words = match stored == sum {
             true => format!("{stored:#010x}"),
@@ -272,9 +272,10 @@ fn inode(store: &Store, ino: u32) -> Result<Vec<String>> {
     }
     let hex = head.i_block.map(|byte| format!("{byte:02x}")).concat();
     lines.push(line("i_block", hex));
-    for xattr in store.xattrs(&inode)? {
+    let xattrs = store.xattrs(&inode);
+    for xattr in xattrs.all()? {
         let name = xattr.shown().unwrap_or_else(|| b"(not shown)".to_vec());
-        let value = match store.xattr_value(&inode, &xattr) {
+        let value = match xattrs.value(&xattr) {
             Ok(value) => format!("\"{}\"", escape(&value)),
             Err(e) => e.to_string(),
         };
@@ -298,12 +299,12 @@ fn words_of(run: &Run) -> String {
 
 fn blocks(store: &Store, ino: u32) -> Result<Vec<String>> {
     let inode = known(store, ino)?;
-    if inode.has(iflag::INLINE_DATA) || inode.is_short_link(&store.volume) {
+    if inode.has(iflag::INLINE_DATA) || inode.is_short_link(store.volume()) {
         return Ok(vec!["the data is in the inode".into()]);
     }
     let mut lines = Vec::new();
-    let end = inode.size.div_ceil(store.volume.block);
-    store.each_run(&inode, 0, end, |run| {
+    let end = inode.size.div_ceil(store.volume().block);
+    store.map(&inode).each_run(0, end, |run| {
         push(&mut lines, words_of(&run));
         Ok(())
     })?;
@@ -320,19 +321,20 @@ fn push(lines: &mut Vec<String>, line: String) {
 
 fn directory(store: &Store, ino: u32) -> Result<Vec<String>> {
     let inode = known(store, ino)?;
-    store.check_dir(&inode)?;
+    inode.check_dir()?;
+    let dir = store.directory(&inode);
     let (mut lines, mut start) = (Vec::new(), 0);
-    while let Some(chunk) = store.chunk(&inode, start)? {
+    while let Some(chunk) = dir.chunk(start)? {
         push(&mut lines, format!("at {start}, byte {}", chunk.at));
-        entries(store, &inode, &chunk, &mut lines)?;
+        entries(dir, &chunk, &mut lines)?;
         start = chunk.end();
     }
     Ok(lines)
 }
 
-fn entries(store: &Store, inode: &Inode, chunk: &Chunk, lines: &mut Vec<String>) -> Result<()> {
+fn entries(dir: Directory<'_>, chunk: &Chunk, lines: &mut Vec<String>) -> Result<()> {
     let mut place = chunk.start;
-    while let Some((raw, name, end)) = store.raw_entry(inode, chunk, place)? {
+    while let Some((raw, name, end)) = dir.raw_entry(chunk, place)? {
         let words = format!(
             "  {place:>8} inode {:<10} rec_len {:<5} type {} \"{}\"",
             raw.inode.get(),
@@ -348,13 +350,11 @@ fn entries(store: &Store, inode: &Inode, chunk: &Chunk, lines: &mut Vec<String>)
 
 fn tree(store: &Store, ino: u32) -> Result<Vec<String>> {
     let inode = known(store, ino)?;
-    store.check_dir(&inode)?;
+    inode.check_dir()?;
+    let dir = store.directory(&inode);
     let none = || Error::note(Kind::NotFound, "the directory has no hash tree");
     let has_tree = inode.has(iflag::INDEX) && !inode.has(iflag::INLINE_DATA);
-    let chunk = store
-        .chunk(&inode, 0)?
-        .filter(|_| has_tree)
-        .ok_or_else(none)?;
+    let chunk = dir.chunk(0)?.filter(|_| has_tree).ok_or_else(none)?;
     let root = htree::Root::of(&chunk.bytes).ok_or_else(none)?;
     let mut lines = vec![format!(
         "hash {}, {} levels below the root",
@@ -365,8 +365,8 @@ fn tree(store: &Store, ino: u32) -> Result<Vec<String>> {
         if lines.len() >= LINES_MAX {
             break;
         }
-        let start = block.saturating_mul(store.volume.block);
-        let Some(chunk) = store.chunk(&inode, start)? else {
+        let start = block.saturating_mul(store.volume().block);
+        let Some(chunk) = dir.chunk(start)? else {
             continue;
         };
         let Some(node) = htree::Node::of(&chunk.bytes, block == 0) else {

@@ -1,24 +1,43 @@
 //! Makes the changes of fast commits, one after the other.
 
-use crate::extents::run_of;
+use crate::content::extents::run_of;
+use crate::content::file::Content;
+use crate::content::map::BlockMap;
+use crate::directory::dir::Directory;
+use crate::disk::ondisk::fctag;
+use crate::disk::run::{Run, Spot};
+use crate::fast::Fast;
+use crate::inodes::groups::Groups;
+use crate::inodes::tables::InodeTables;
 use crate::journal::fast::Change;
-use crate::ondisk::fctag;
-use crate::run::{Run, Spot};
-use crate::store::Store;
 use std::collections::HashMap;
 use volary_core::FileKind;
 
-impl Store {
+/// Changes that are being made.
+pub(crate) struct Changes<'a> {
+    groups: &'a Groups,
+    /// What was changed so far.
+    fast: Fast,
+    /// Names on the volume of each directory that a change is about.
+    stored: HashMap<u32, HashMap<Vec<u8>, u32>>,
+}
+
+impl<'a> Changes<'a> {
     /// Makes the changes of fast commits, in their order. Skips those of an inode that is not there, as
     /// Linux does.
-    pub(crate) fn replay_fast(&mut self, changes: &[Change]) {
+    pub(crate) fn replay(groups: &'a Groups, changes: &[Change]) -> Fast {
+        let mut replay = Self {
+            groups,
+            fast: Fast::default(),
+            stored: HashMap::new(),
+        };
         for (tag, value) in changes {
-            self.replay_change(*tag, value);
+            replay.change(*tag, value);
         }
-        self.fast.stored = HashMap::new();
+        replay.fast
     }
 
-    fn replay_change(&mut self, tag: u16, value: &[u8]) {
+    fn change(&mut self, tag: u16, value: &[u8]) {
         let (Some(first), Some(second)) = (u32_at(value, 0), u32_at(value, 4)) else {
             return;
         };
@@ -27,12 +46,8 @@ impl Store {
             fctag::INODE => {
                 let raw = value.get(4..).unwrap_or_default().to_vec();
                 let is_dir = self.is_dir(first);
-                let changed = self.fast.inodes.entry(first).or_default();
-                changed.raw = Some(raw);
                 // What is written of a file has its names counted.
-                if !is_dir {
-                    changed.links = 0;
-                }
+                self.fast.set_inode(first, raw, !is_dir);
             }
             fctag::ADD_RANGE => {
                 let entry = value.get(4..).and_then(|rest| rest.first_chunk());
@@ -51,30 +66,30 @@ impl Store {
                     self.fast.set_range(first, run);
                 }
             }
-            fctag::CREAT | fctag::LINK => self.replay_link(tag, (first, second), name),
-            fctag::UNLINK => self.replay_unlink((first, second), name),
+            fctag::CREAT | fctag::LINK => self.link(tag, (first, second), name),
+            fctag::UNLINK => self.unlink((first, second), name),
             _ => {}
         }
     }
 
-    fn replay_link(&mut self, tag: u16, (dir, ino): (u32, u32), name: &[u8]) {
+    fn link(&mut self, tag: u16, (dir, ino): (u32, u32), name: &[u8]) {
         if self.fast.has_added(dir, name, ino) || self.stands_there(dir, name, ino) {
             return;
         }
-        self.fast.dirs.entry(dir).or_default().add(name, ino);
+        self.fast.add(dir, name, ino);
         if tag == fctag::CREAT && self.is_dir(ino) {
-            self.fast.dirs.entry(ino).or_default().parent = Some(dir);
+            self.fast.make_dir(ino, dir);
             self.fast.count(dir, 1);
         } else if tag == fctag::LINK {
             self.fast.count(ino, 1);
         }
     }
 
-    fn replay_unlink(&mut self, (dir, ino): (u32, u32), name: &[u8]) {
+    fn unlink(&mut self, (dir, ino): (u32, u32), name: &[u8]) {
         if !self.fast.has_added(dir, name, ino) && !self.stands_there(dir, name, ino) {
             return;
         }
-        self.fast.dirs.entry(dir).or_default().remove(name);
+        self.fast.remove(dir, name);
         match self.is_dir(ino) {
             true => self.fast.count(dir, -1),
             false => self.fast.count(ino, -1),
@@ -87,29 +102,32 @@ impl Store {
         if self.fast.is_removed(dir, name) {
             return false;
         }
-        if !self.fast.stored.contains_key(&dir) {
+        if !self.stored.contains_key(&dir) {
             let names = self.stored_names(dir);
-            self.fast.stored.insert(dir, names);
+            self.stored.insert(dir, names);
         }
-        let names = self.fast.stored.get(&dir);
+        let names = self.stored.get(&dir);
         names.and_then(|names| names.get(name)) == Some(&ino)
     }
 
     /// Returns the names of a directory on the volume, with their inodes, up to where it is damaged.
     fn stored_names(&self, dir: u32) -> HashMap<Vec<u8>, u32> {
         let mut names = HashMap::new();
-        let Ok(dir) = self.inode(dir) else {
+        let Ok(inode) = self.inodes().inode(dir) else {
             return names;
         };
-        let checked = dir.check_size(&self.volume);
-        if checked.and_then(|()| self.check_dir(&dir)).is_err() {
+        let blocks = self.groups.blocks();
+        let checked = inode.check_size(blocks.volume());
+        if checked.and_then(|()| inode.check_dir()).is_err() {
             return names;
         }
+        let map = BlockMap::new(blocks, &self.fast, &inode);
+        let dir = Directory::new(Content::new(map), &self.fast);
         let mut start = 0;
-        while let Ok(Some(chunk)) = self.chunk(&dir, start) {
+        while let Ok(Some(chunk)) = dir.chunk(start) {
             start = chunk.end();
             let mut place = chunk.start;
-            while let Ok(Some(entry)) = self.entry(&dir, &chunk, place) {
+            while let Ok(Some(entry)) = dir.entry(&chunk, place) {
                 place = entry.end;
                 names.entry(entry.name).or_insert(entry.ino);
             }
@@ -117,8 +135,12 @@ impl Store {
         names
     }
 
+    fn inodes(&self) -> InodeTables<'_> {
+        InodeTables::new(self.groups, &self.fast)
+    }
+
     fn is_dir(&self, ino: u32) -> bool {
-        let inode = self.inode(ino);
+        let inode = self.inodes().inode(ino);
         inode.is_ok_and(|inode| inode.kind() == Some(FileKind::Dir))
     }
 }

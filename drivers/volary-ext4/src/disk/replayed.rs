@@ -71,7 +71,7 @@ impl BlockDevice for Overlaid {
             let part = buf.get_mut(range).unwrap_or_default();
             self.dev.read_at(copy.at + within, part)?;
             if copy.is_escaped {
-                let magic = crate::ondisk::JOURNAL_MAGIC.to_be_bytes();
+                let magic = crate::disk::ondisk::JOURNAL_MAGIC.to_be_bytes();
                 let rest = magic
                     .iter()
                     .skip(usize::try_from(within).unwrap_or(usize::MAX));

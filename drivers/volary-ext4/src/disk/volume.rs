@@ -1,7 +1,7 @@
 //! The superblock, checked: what is believed of a volume from then on.
 
-use crate::csum;
-use crate::ondisk::{
+use crate::disk::csum;
+use crate::disk::ondisk::{
     DESC_LEN_32, INODE_HEAD, MAGIC, SUPERBLOCK, SUPERBLOCK_LEN, SuperBlock, compat, incompat,
     ro_compat,
 };
@@ -318,7 +318,7 @@ impl Volume {
             raw.s_prj_quota_inum,
             raw.s_orphan_file_inum,
         ];
-        let is_reserved = ino < self.first_ino && ino != crate::ondisk::ROOT_INO;
+        let is_reserved = ino < self.first_ino && ino != crate::disk::ondisk::ROOT_INO;
         is_reserved || own.iter().any(|own| own.get() == ino)
     }
 }
@@ -340,7 +340,7 @@ fn known_features(raw: &SuperBlock) -> Result<()> {
     }
     let unknown = flags & !incompat::KNOWN;
     if unknown != 0 {
-        let names = crate::features::incompat(unknown);
+        let names = crate::disk::features::incompat(unknown);
         let words = format!("the volume has features that are not read here: {names}");
         return Err(Error::note(Kind::Unsupported, words));
     }

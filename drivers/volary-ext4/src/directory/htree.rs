@@ -1,6 +1,6 @@
 //! Nodes of the hash trees over directories (directory.rst, "Hash Tree Directories").
 
-use crate::csum;
+use crate::disk::csum;
 
 /// Where a node's entries stand: `struct dx_root`, or `struct dx_node`.
 #[derive(Clone, Copy, Debug)]
