@@ -1,10 +1,11 @@
 //! Directories: looking up, and listing.
 
-use crate::index::{Entries, Index};
-use crate::names::{utf16, wtf8};
-use crate::node::{NameOf, Node};
-use crate::ondisk::{Reference, number};
-use crate::store::Store;
+use crate::directory::index::{Entries, Index};
+use crate::directory::upcase::Collation;
+use crate::disk::names::{utf16, wtf8};
+use crate::disk::ondisk::{Reference, number};
+use crate::files::node::{NameOf, Node};
+use crate::mft::records::Mft;
 use std::cmp::Ordering;
 use volary_core::{Cookie, Ctx, Error, Kind, Name, Result};
 
@@ -33,22 +34,27 @@ impl Entry {
     }
 }
 
-impl Store {
-    /// Returns the index of a directory.
+/// A directory: an index of names.
+pub(crate) struct Directory {
+    index: Index,
+}
+
+impl Directory {
+    /// Reads the index of a directory.
     ///
     /// # Errors
     /// `NotDir`; `Corrupt`; `Io`.
-    pub(crate) fn directory(&self, node: &Node) -> Result<Index> {
+    pub(crate) fn of(mft: &Mft, node: &Node) -> Result<Self> {
         if !node.is_dir() {
             return Err(Kind::NotDir.into());
         }
-        let index = self.index(node, &I30)?.ok_or_else(|| {
+        let index = Index::of(mft, node, &I30)?.ok_or_else(|| {
             let found = format!("none (record {})", node.number());
             Error::corrupt("directory", node.record.at, found, "an index of names")
         })?;
         let collation = index.root.collation.get();
         match collation {
-            COLLATION_FILE_NAME => Ok(index),
+            COLLATION_FILE_NAME => Ok(Self { index }),
             _ => {
                 let found = format!("order {collation} (record {})", node.number());
                 let at = node.record.at;
@@ -57,17 +63,32 @@ impl Store {
         }
     }
 
+    /// Returns the index that it is.
+    pub(crate) fn index(&self) -> &Index {
+        &self.index
+    }
+
+    /// Returns the number of the directory's record.
+    pub(crate) fn number(&self) -> u64 {
+        self.index.number
+    }
+
     /// Returns the entry of exactly this name, or else one that differs in case alone.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
-    pub(crate) fn find(&self, index: &Index, name: &[u8]) -> Result<Option<Entry>> {
+    pub(crate) fn find(
+        &self,
+        mft: &Mft,
+        collation: &Collation,
+        name: &[u8],
+    ) -> Result<Option<Entry>> {
         let Some(wanted) = utf16(name) else {
             return Ok(None);
         };
-        let upcase = self.upcase()?;
+        let (index, upcase) = (&self.index, collation.upcase(mft)?);
         let mut alike: Option<Entry> = None;
-        let read = |entry: &crate::index::Entry<'_>| {
+        let read = |entry: &crate::directory::index::Entry<'_>| {
             let name = NameOf::of(entry.key()).ok_or_else(|| bad_key(index.number, index.at))?;
             Ok(Entry {
                 to: entry.raw.reference.get().into(),
@@ -75,7 +96,7 @@ impl Store {
                 end: Cookie::START,
             })
         };
-        let order = |entry: &crate::index::Entry<'_>| -> Result<Ordering> {
+        let order = |entry: &crate::directory::index::Entry<'_>| -> Result<Ordering> {
             let found = read(entry)?;
             let order = upcase.full(&found.name.name, &wanted);
             let is_alike = order != Ordering::Equal
@@ -86,7 +107,7 @@ impl Store {
             }
             Ok(order)
         };
-        let exact = index.find(self, order, |entry| read(entry))?;
+        let exact = index.find(mft, order, |entry| read(entry))?;
         Ok(exact.or(alike))
     }
 
@@ -97,11 +118,12 @@ impl Store {
     /// `Invalid` for a cookie at which no entry ends; `Interrupted`; `Corrupt`; `Io`; of `each`.
     pub(crate) fn list(
         &self,
+        mft: &Mft,
         cx: &Ctx<'_>,
-        index: &Index,
         from: Cookie,
         mut each: impl FnMut(&Entry) -> Result<bool>,
     ) -> Result<bool> {
+        let index = &self.index;
         let (mut block, mut place) = (
             from.0 >> PLACE_BITS,
             (from.0 & ((1 << PLACE_BITS) - 1)) as usize,
@@ -111,7 +133,7 @@ impl Store {
         }
         while block <= index.blocks() {
             cx.check_cancel()?;
-            if let Some(entries) = self.entries_of(index, block)? {
+            if let Some(entries) = index.entries_of(mft, block)? {
                 let mut at = place_in(&entries, place)?;
                 while let Some(entry) = entries.entry(at)?.filter(|entry| !entry.is_last()) {
                     at = entry.end;
@@ -132,31 +154,6 @@ impl Store {
             (block, place) = (block + 1, 0);
         }
         Ok(true)
-    }
-
-    /// Returns the entries of the root for 0, of the block before this number else; none of one that is not
-    /// in use.
-    pub(crate) fn entries_of(&self, index: &Index, block: u64) -> Result<Option<Entries>> {
-        let Some(number) = block.checked_sub(1) else {
-            return index.root().map(Some);
-        };
-        match index.is_used(self, number)? {
-            true => index.entries(self, number).map(Some),
-            false => Ok(None),
-        }
-    }
-
-    /// Returns the directory that holds a node, as its first name says.
-    ///
-    /// # Errors
-    /// `Corrupt` if it has no name; `Io`.
-    pub(crate) fn parent_of(&self, node: &Node) -> Result<Reference> {
-        let names = self.names(node)?;
-        let name = names.first().ok_or_else(|| {
-            let found = format!("no name (record {})", node.number());
-            Error::corrupt("$FILE_NAME", node.record.at, found, "one at least")
-        })?;
-        Ok(name.parent)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Reparse points: what stands for a file that is something else.
 
-use crate::names::{units, wtf8};
+use crate::disk::names::{units, wtf8};
 use volary_core::FileKind;
 
 /// Longest value, in bytes.

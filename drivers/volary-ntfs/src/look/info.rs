@@ -1,8 +1,10 @@
 //! The volume in words.
 
-use crate::ondisk::vflag;
+use crate::disk::ondisk::vflag;
+use crate::disk::volume::Volume;
+use crate::files::bitmap::free;
+use crate::state::{About, Log};
 use crate::store::Store;
-use crate::volume::Volume;
 use std::sync::Arc;
 use volary_core::{BlockDevice, Fact, Result};
 
@@ -54,7 +56,7 @@ pub(crate) fn info(dev: &Arc<dyn BlockDevice>) -> Result<Vec<Fact>> {
 }
 
 fn about(store: &Store) -> Vec<Fact> {
-    let about = match store.about() {
+    let about = match About::read(store.mft()) {
         Ok(about) => about,
         Err(e) => return vec![Fact::word("damage", e.to_string())],
     };
@@ -63,7 +65,7 @@ fn about(store: &Store) -> Vec<Fact> {
         0 => "clean",
         _ => "has to be checked",
     };
-    let log = match store.log() {
+    let log = match Log::read(store.mft()) {
         Ok(log) => log.words().to_owned(),
         Err(e) => e.to_string(),
     };
@@ -79,11 +81,15 @@ fn about(store: &Store) -> Vec<Fact> {
 }
 
 fn table(store: &Store) -> Vec<Fact> {
-    let (clusters, records) = store.free();
-    let bytes = clusters.saturating_mul(store.volume.cluster);
+    let (clusters, records) = free(store.mft());
+    let bytes = clusters.saturating_mul(store.volume().cluster);
     vec![
-        Fact::number("records", store.mft.records(&store.volume), ""),
-        Fact::number("pieces of $MFT", store.mft.runs().len() as u64, ""),
+        Fact::number("records", store.mft().count(), ""),
+        Fact::number(
+            "pieces of $MFT",
+            store.mft().table().runs().len() as u64,
+            "",
+        ),
         Fact::number("free", bytes, "bytes"),
         Fact::number("free records", records, ""),
     ]

@@ -1,6 +1,6 @@
 //! Update sequences: how a structure of several sectors shows that all of it was written.
 
-use crate::ondisk::STRIDE;
+use crate::disk::ondisk::STRIDE;
 use volary_core::{Error, Result};
 
 /// Puts back what the update sequence took the place of, in a structure that stands at `at` on the

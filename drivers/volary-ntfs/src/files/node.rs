@@ -1,10 +1,12 @@
 //! Files: a base record and its extension records, as the attribute list names them.
 
-use crate::ondisk::{FileName, ListEntry, Reference, StandardInformation, kind, number, space};
-use crate::record::{Attr, Record};
-use crate::runs::Part;
-use crate::store::Store;
-use crate::stream::Stream;
+use crate::disk::ondisk::{
+    FileName, ListEntry, Reference, SECURITY_ID, StandardInformation, kind, number, space,
+};
+use crate::disk::runs::Part;
+use crate::files::stream::Stream;
+use crate::mft::record::{Attr, Record};
+use crate::mft::records::Mft;
 use std::num::NonZeroU64;
 use std::ops::Deref;
 use volary_core::{Error, Kind, NodeId, Result};
@@ -58,7 +60,7 @@ impl NameOf {
         Some(Self {
             parent: raw.parent.get().into(),
             space: raw.space,
-            name: crate::names::units(name),
+            name: crate::disk::names::units(name),
             flags: raw.flags.get(),
             size: raw.size.get(),
         })
@@ -197,7 +199,7 @@ pub(crate) fn entries(list: &[u8], record: &Record) -> Result<Vec<Listed>> {
         }
         let name = match raw.name_len {
             0 => Vec::new(),
-            _ => crate::names::units(rest.get(from..name_end).unwrap_or_default()),
+            _ => crate::disk::names::units(rest.get(from..name_end).unwrap_or_default()),
         };
         all.push(Listed {
             kind: raw.kind.get(),
@@ -241,14 +243,14 @@ pub(crate) fn parts(
     Ok(all)
 }
 
-impl Store {
-    /// Returns the node of an id.
+impl Node {
+    /// Reads the node of an id.
     ///
     /// # Errors
     /// `Stale` for one that is gone, or that was never one; `Corrupt`; `Io`.
-    pub(crate) fn node(&self, id: NodeId) -> Result<Node> {
+    pub(crate) fn read(mft: &Mft, id: NodeId) -> Result<Self> {
         let (number, stream) = number_of(id);
-        let mut node = self.node_of(number)?;
+        let mut node = Self::of(mft, number)?;
         let is_same = u32::from(node.record.head.sequence.get()) == id.generation;
         let index = usize::try_from(stream).unwrap_or(usize::MAX);
         if !is_same || index > node.streams().len() {
@@ -258,45 +260,45 @@ impl Store {
         Ok(node)
     }
 
-    /// Returns the node of a record.
+    /// Reads the node of a record.
     ///
     /// # Errors
-    /// As [`node`](Self::node).
-    pub(crate) fn node_of(&self, number: u64) -> Result<Node> {
-        let record = self.record(number)?;
+    /// As [`read`](Self::read).
+    pub(crate) fn of(mft: &Mft, number: u64) -> Result<Self> {
+        let record = mft.record(number)?;
         if !record.is_used() || record.base().is_some() {
             return Err(Kind::Stale.into());
         }
-        self.with_list(record)
+        Self::with_list(mft, record)
     }
 
     /// Returns the node of a record that is in use and the first of its file.
     ///
     /// # Errors
     /// `Corrupt` for its attribute list; `Io`.
-    pub(crate) fn with_list(&self, record: Record) -> Result<Node> {
+    pub(crate) fn with_list(mft: &Mft, record: Record) -> Result<Self> {
         let is_list = |attr: &Attr| attr.kind == kind::ATTRIBUTE_LIST;
         let list = match record.attrs.iter().position(is_list) {
             None => None,
             Some(index) => {
-                let stream = Stream::of(self, &record, index, &[])?;
-                let bytes = stream.all(self, "attribute list", LIST_MAX)?;
+                let stream = Stream::of(mft, &record, index, &[])?;
+                let bytes = stream.all(mft, "attribute list", LIST_MAX)?;
                 Some(entries(&bytes, &record)?)
             }
         };
-        Ok(Node {
+        Ok(Self {
             record,
             list,
             stream: 0,
         })
     }
 
-    /// Returns the record that an entry of a node's list leads to.
-    pub(crate) fn held<'a>(&self, node: &'a Node, listed: &Listed) -> Result<Held<'a>> {
-        match listed.reference.number == node.number() {
-            true => Ok(Held::Own(&node.record)),
+    /// Returns the record that an entry of the list leads to.
+    pub(crate) fn held(&self, mft: &Mft, listed: &Listed) -> Result<Held<'_>> {
+        match listed.reference.number == self.number() {
+            true => Ok(Held::Own(&self.record)),
             false => {
-                let record = self.extension(node.number(), listed.reference)?;
+                let record = mft.extension(self.number(), listed.reference)?;
                 Ok(Held::Other(Box::new(record)))
             }
         }
@@ -306,12 +308,12 @@ impl Store {
     ///
     /// # Errors
     /// `Corrupt`; `Unsupported`; `Io`.
-    pub(crate) fn stream(&self, node: &Node, kind: u32, name: &[u16]) -> Result<Option<Stream>> {
-        let record = &node.record;
-        let Some(list) = &node.list else {
+    pub(crate) fn stream(&self, mft: &Mft, kind: u32, name: &[u16]) -> Result<Option<Stream>> {
+        let record = &self.record;
+        let Some(list) = &self.list else {
             let mut all = record.attrs.iter();
             let index = all.position(|attr| attr.kind == kind && record.name_of(attr) == name);
-            let stream = index.map(|index| Stream::of(self, record, index, &[]));
+            let stream = index.map(|index| Stream::of(mft, record, index, &[]));
             return stream.transpose();
         };
         let mut of = list
@@ -320,7 +322,7 @@ impl Store {
         let Some(first) = of.find(|one| one.lowest == 0) else {
             return Ok(None);
         };
-        let held = self.held(node, first)?;
+        let held = self.held(mft, first)?;
         let is_it = |attr: &Attr| attr.kind == kind && attr.id == first.id;
         let index = held
             .attrs
@@ -331,22 +333,22 @@ impl Store {
             Error::corrupt("attribute list", held.at, found, "one that the list has")
         })?;
         let more = parts(list, kind, name, record)?;
-        Stream::of(self, &held, index, &more).map(Some)
+        Stream::of(mft, &held, index, &more).map(Some)
     }
 
-    /// Returns the data that a node stands for: its own, or those of a named stream.
+    /// Returns the data that the node stands for: its own, or those of a named stream.
     ///
     /// # Errors
     /// As [`stream`](Self::stream).
-    pub(crate) fn content(&self, node: &Node) -> Result<Option<Stream>> {
-        let name = match node.stream.checked_sub(1) {
+    pub(crate) fn content(&self, mft: &Mft) -> Result<Option<Stream>> {
+        let name = match self.stream.checked_sub(1) {
             None => Vec::new(),
             Some(index) => {
                 let index = usize::try_from(index).unwrap_or(usize::MAX);
-                node.streams().into_iter().nth(index).ok_or(Kind::Stale)?
+                self.streams().into_iter().nth(index).ok_or(Kind::Stale)?
             }
         };
-        self.stream(node, kind::DATA, &name)
+        self.stream(mft, kind::DATA, &name)
     }
 
     /// Returns the value of an attribute, if there is one of the name.
@@ -355,24 +357,22 @@ impl Store {
     /// As [`stream`](Self::stream); `Corrupt` if it is more than `most` bytes.
     pub(crate) fn value(
         &self,
-        node: &Node,
+        mft: &Mft,
         (kind, what): (u32, &'static str),
         most: u64,
     ) -> Result<Option<Vec<u8>>> {
-        let stream = self.stream(node, kind, &[])?;
-        stream
-            .map(|stream| stream.all(self, what, most))
-            .transpose()
+        let stream = self.stream(mft, kind, &[])?;
+        stream.map(|stream| stream.all(mft, what, most)).transpose()
     }
 
-    /// Returns all names of a node, DOS's short names among them.
+    /// Returns all names, DOS's short names among them.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
-    pub(crate) fn names(&self, node: &Node) -> Result<Vec<NameOf>> {
+    pub(crate) fn names(&self, mft: &Mft) -> Result<Vec<NameOf>> {
         let mut all = Vec::new();
-        let Some(list) = &node.list else {
-            add_names(&node.record, None, &mut all)?;
+        let Some(list) = &self.list else {
+            add_names(&self.record, None, &mut all)?;
             return Ok(all);
         };
         let mut left = NAME_RECORDS_MAX;
@@ -384,13 +384,36 @@ impl Store {
                     break;
                 };
                 left = less;
-                last = Some((listed.reference, self.held(node, listed)?));
+                last = Some((listed.reference, self.held(mft, listed)?));
             }
             if let Some((_, held)) = &last {
                 add_names(held, Some(listed.id), &mut all)?;
             }
         }
         Ok(all)
+    }
+
+    /// Returns the directory that holds the node, as its first name says.
+    ///
+    /// # Errors
+    /// `Corrupt` if it has no name; `Io`.
+    pub(crate) fn parent(&self, mft: &Mft) -> Result<Reference> {
+        let names = self.names(mft)?;
+        let name = names.first().ok_or_else(|| {
+            let found = format!("no name (record {})", self.number());
+            Error::corrupt("$FILE_NAME", self.record.at, found, "one at least")
+        })?;
+        Ok(name.parent)
+    }
+
+    /// Returns the id of the descriptor that it shares, if its volume keeps such.
+    ///
+    /// # Errors
+    /// As [`standard`](Self::standard).
+    pub(crate) fn security_id(&self) -> Result<Option<u32>> {
+        let (_, value) = self.standard()?;
+        let id = value.get(SECURITY_ID..).and_then(|rest| rest.first_chunk());
+        Ok(id.map(|id| u32::from_le_bytes(*id)))
     }
 }
 

@@ -1,36 +1,5 @@
 //! Security descriptors ([MS-DTYP] 2.4.6), and what owners and modes are made of them.
 
-use parking_lot::Mutex;
-use std::sync::Arc;
-
-/// Descriptors of `$Secure` that are kept.
-const KEPT_MAX: usize = 64;
-
-/// A descriptor, if there is one of its id.
-type Shared = Option<Arc<[u8]>>;
-
-/// Descriptors of `$Secure` that were read before.
-#[derive(Default)]
-pub(crate) struct Secure(Mutex<Vec<(u32, Shared)>>);
-
-impl Secure {
-    /// Returns what was read of an id, if it was.
-    pub(crate) fn get(&self, id: u32) -> Option<Shared> {
-        let kept = self.0.lock();
-        let found = kept.iter().find(|(of, _)| *of == id);
-        found.map(|(_, kept)| kept.clone())
-    }
-
-    /// Keeps what was read.
-    pub(crate) fn keep(&self, id: u32, found: Shared) {
-        let mut kept = self.0.lock();
-        if kept.len() >= KEPT_MAX {
-            kept.clear();
-        }
-        kept.push((id, found));
-    }
-}
-
 /// Owner, group and permissions, as a security descriptor gives them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Owned {

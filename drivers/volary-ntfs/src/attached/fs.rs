@@ -1,12 +1,12 @@
 //! The file system.
 
-use crate::attached::{Attached, Open, What};
-use crate::dir::{Entry as DirEntry, is_shown};
-use crate::form::Form;
-use crate::names::utf16;
-use crate::node::{Node, id_of};
-use crate::ondisk::{fflag, number};
-use std::sync::Arc;
+use crate::attached::ahead::Ahead;
+use crate::attached::operations::{Attached, Open, What};
+use crate::attributes::form::{Form, Wsl};
+use crate::directory::dir::{Directory, Entry as DirEntry, is_shown};
+use crate::disk::names::utf16;
+use crate::disk::ondisk::{fflag, number};
+use crate::files::node::{Node, id_of};
 use volary_core::{
     Attr, Caps, Cookie, Ctx, DirBuf, Entry, Error, Extent, FileKind, FileSystem, Finding, Kind,
     Mode, Name, NodeId, OpenId, Prefetch, Result, StatFs,
@@ -34,7 +34,7 @@ const TIME_STEP: u64 = 100;
 
 impl NtfsFs {
     fn entry_of(&self, node: &Node) -> Result<Entry> {
-        let (_, attr) = self.0.store.attr(node, &self.0.owner)?;
+        let (_, attr) = self.0.attributes().of(node)?;
         Ok(Entry {
             node: attr.node,
             attr,
@@ -71,8 +71,8 @@ impl NtfsFs {
         if is_plain && !wants_attr {
             return Ok((told, None));
         }
-        let node = self.0.store.node(id);
-        match node.and_then(|node| self.0.store.attr(&node, &self.0.owner)) {
+        let node = Node::read(self.0.store.mft(), id);
+        match node.and_then(|node| self.0.attributes().of(&node)) {
             Ok((_, attr)) => Ok((attr.kind, Some(attr).filter(|_| wants_attr))),
             Err(e) if e == Kind::Io => Err(e),
             Err(_) => Ok((told, None)),
@@ -80,7 +80,7 @@ impl NtfsFs {
     }
 
     /// Finds a stream of a file in a directory: `FILE:STREAM`.
-    fn find_stream(&self, index: &crate::index::Index, name: &[u8]) -> Result<Node> {
+    fn find_stream(&self, dir: &Directory, name: &[u8]) -> Result<Node> {
         let at = name.iter().rposition(|byte| *byte == b':');
         let (file, rest) = name.split_at_checked(at.unwrap_or(0)).unwrap_or_default();
         let stream = rest
@@ -88,16 +88,16 @@ impl NtfsFs {
             .and_then(utf16)
             .filter(|name| !name.is_empty());
         let stream = stream.ok_or(Kind::NotFound)?;
-        let entry = self.0.store.find(index, file)?.ok_or(Kind::NotFound)?;
+        let entry = self.0.find(dir, file)?.ok_or(Kind::NotFound)?;
         let mut node = self.0.load(id_of(entry.to))?;
         let place = node.streams().iter().position(|name| *name == stream);
         node.stream = place.ok_or(Kind::NotFound)? as u64 + 1;
         Ok(node)
     }
 
-    fn dir_of(open: &Arc<Open>) -> Result<(&crate::index::Index, u64)> {
+    fn dir_of(open: &Open) -> Result<&Directory> {
         match &open.what {
-            What::Dir(index, number) => Ok((index, *number)),
+            What::Dir(dir) => Ok(dir),
             What::File(_) => Err(Kind::NotDir.into()),
         }
     }
@@ -136,16 +136,16 @@ impl FileSystem for NtfsFs {
     }
 
     fn lookup(&self, _: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<Entry> {
-        let dir = self.0.load(dir)?;
-        let store = &self.0.store;
-        let index = store.directory(&dir)?;
-        let Some(entry) = store.find(&index, name.as_bytes())? else {
-            return self.entry_of(&self.find_stream(&index, name.as_bytes())?);
+        let node = self.0.load(dir)?;
+        let mft = self.0.store.mft();
+        let dir = Directory::of(mft, &node)?;
+        let Some(entry) = self.0.find(&dir, name.as_bytes())? else {
+            return self.entry_of(&self.find_stream(&dir, name.as_bytes())?);
         };
         if !is_shown(dir.number(), entry.to.number, self.0.shows_system) {
             return Err(Kind::NotFound.into());
         }
-        self.entry_of(&store.node(id_of(entry.to))?)
+        self.entry_of(&Node::read(mft, id_of(entry.to))?)
     }
 
     fn parent(&self, _: &Ctx<'_>, dir: NodeId) -> Result<Entry> {
@@ -156,27 +156,27 @@ impl FileSystem for NtfsFs {
         if node.number() == number::ROOT {
             return self.entry_of(&node);
         }
-        let store = &self.0.store;
-        let parent = store.parent_of(&node)?;
-        self.entry_of(&store.node(id_of(parent))?)
+        let mft = self.0.store.mft();
+        let parent = node.parent(mft)?;
+        self.entry_of(&Node::read(mft, id_of(parent))?)
     }
 
     fn readdir(&self, cx: &Ctx<'_>, dir: OpenId, from: Cookie, out: &mut DirBuf) -> Result<bool> {
         let open = self.0.opened(dir)?;
-        let (index, number) = Self::dir_of(&open)?;
-        let store = &self.0.store;
-        store.list(cx, index, from, |entry| self.push(number, entry, out))
+        let dir = Self::dir_of(&open)?;
+        let mft = self.0.store.mft();
+        dir.list(mft, cx, from, |entry| self.push(dir.number(), entry, out))
     }
 
     fn getattr(&self, _: &Ctx<'_>, node: NodeId) -> Result<Attr> {
         let node = self.0.load(node)?;
-        Ok(self.0.store.attr(&node, &self.0.owner)?.1)
+        Ok(self.0.attributes().of(&node)?.1)
     }
 
     fn readlink(&self, _: &Ctx<'_>, node: NodeId) -> Result<Vec<u8>> {
         let node = self.0.load(node)?;
-        let store = &self.0.store;
-        match store.form(&node, &store.wsl(&node)?)? {
+        let mft = self.0.store.mft();
+        match Form::of(mft, &node, &Wsl::read(mft, &node)?)? {
             Form::Link(target) => Ok(target),
             _ => Err(Kind::Invalid.into()),
         }
@@ -184,17 +184,17 @@ impl FileSystem for NtfsFs {
 
     fn getxattr(&self, _: &Ctx<'_>, node: NodeId, name: &[u8]) -> Result<Vec<u8>> {
         let node = self.0.load(node)?;
-        self.0.store.xattr(&node, name)
+        self.0.store.xattrs(&node).value(name)
     }
 
     fn listxattr(&self, _: &Ctx<'_>, node: NodeId) -> Result<Vec<Vec<u8>>> {
         let node = self.0.load(node)?;
-        Ok(self.0.store.xattrs(&node))
+        Ok(self.0.store.xattrs(&node).names())
     }
 
     fn prefetch(&self, cx: &Ctx<'_>, nodes: &[NodeId], what: Prefetch) -> bool {
         if self.0.alive().is_ok() {
-            self.0.store.prefetch(cx, nodes, what);
+            Ahead::new(self.0.store.mft()).prefetch(cx, nodes, what);
         }
         true
     }
@@ -211,7 +211,7 @@ impl FileSystem for NtfsFs {
         match &self.0.opened(open)?.what {
             What::Dir(..) => Err(Kind::IsDir.into()),
             What::File(None) => Ok(0),
-            What::File(Some(stream)) => stream.read(&self.0.store, offset, buf),
+            What::File(Some(stream)) => stream.read(self.0.store.mft(), offset, buf),
         }
     }
 
@@ -226,7 +226,7 @@ impl FileSystem for NtfsFs {
         match &self.0.opened(open)?.what {
             What::Dir(..) => Err(Error::from(Kind::IsDir)),
             What::File(None) => Ok(()),
-            What::File(Some(stream)) => self.0.store.extents(cx, stream, (offset, len), out),
+            What::File(Some(stream)) => stream.extents(self.0.store.mft(), cx, (offset, len), out),
         }
     }
 

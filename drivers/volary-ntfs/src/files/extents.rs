@@ -1,30 +1,30 @@
 //! Where the bytes of files lie.
 
-use crate::store::Store;
-use crate::stream::{Content, Stream};
+use crate::files::stream::{Content, Stream};
+use crate::mft::records::Mft;
 use volary_core::{Ctx, Extent, Kind, Place, Result};
 
 /// Runs of a file that one call tells of.
 const RUNS_MAX: u32 = 1 << 18;
 
-impl Store {
-    /// Where the bytes of a stream lie. Those in its record, and compressed ones, only a read has.
+impl Stream {
+    /// Adds where the bytes lie. Those in its record, and compressed ones, only a read has.
     ///
     /// # Errors
     /// `Interrupted`; `Corrupt`; `Io`.
     pub(crate) fn extents(
         &self,
+        mft: &Mft,
         cx: &Ctx<'_>,
-        stream: &Stream,
         (offset, len): (u64, u64),
         out: &mut Vec<Extent>,
     ) -> Result<()> {
-        let end = offset.saturating_add(len).min(stream.size);
+        let end = offset.saturating_add(len).min(self.size);
         if offset >= end {
             return Ok(());
         }
-        let is_here = matches!(stream.content, Content::Here(_));
-        if is_here || stream.is_compressed() {
+        let is_here = matches!(self.content, Content::Here(_));
+        if is_here || self.is_compressed() {
             out.push(Extent {
                 offset,
                 len: end - offset,
@@ -32,8 +32,8 @@ impl Store {
             });
             return Ok(());
         }
-        let written = end.min(stream.initialized);
-        let known = self.of_runs(cx, stream, (offset, written), out)?;
+        let written = end.min(self.initialized);
+        let known = self.extents_of_runs(mft, cx, (offset, written), out)?;
         if let Some(known) = known {
             // Who wants to know more asks from there on.
             Extent::append(out, (known, end), Place::Encoded);
@@ -44,20 +44,20 @@ impl Store {
     }
 
     /// Adds the runs of a range. Returns where it ends if there are too many for one call.
-    fn of_runs(
+    fn extents_of_runs(
         &self,
+        mft: &Mft,
         cx: &Ctx<'_>,
-        stream: &Stream,
         (offset, end): (u64, u64),
         out: &mut Vec<Extent>,
     ) -> Result<Option<u64>> {
-        let cluster = self.volume.cluster;
+        let cluster = mft.volume().cluster;
         let (mut left, mut at) = (RUNS_MAX, offset);
         if offset >= end {
             return Ok(None);
         }
         let range = (offset / cluster, end.div_ceil(cluster));
-        let walked = stream.each_run(self, Some(cx), range, |run| {
+        let walked = self.each_run(mft, Some(cx), range, |run| {
             left = left.checked_sub(1).ok_or(Kind::Interrupted)?;
             let start = run.first.saturating_mul(cluster).max(offset);
             let stop = run.end().saturating_mul(cluster).min(end);

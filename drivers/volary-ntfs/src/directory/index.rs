@@ -1,10 +1,10 @@
 //! Indexes: a root in the record, blocks in `$INDEX_ALLOCATION`, and a bitmap of those in use.
 
-use crate::fixup;
-use crate::node::Node;
-use crate::ondisk::{IndexBlock, IndexEntry, IndexHead, IndexRoot, eflag, kind};
-use crate::store::Store;
-use crate::stream::Stream;
+use crate::disk::fixup;
+use crate::disk::ondisk::{IndexBlock, IndexEntry, IndexHead, IndexRoot, eflag, kind};
+use crate::files::node::Node;
+use crate::files::stream::Stream;
+use crate::mft::records::Mft;
 use std::cmp::Ordering;
 use std::ops::Range;
 use volary_core::{Error, Kind, Result};
@@ -155,6 +155,52 @@ impl Entries {
 }
 
 impl Index {
+    /// Reads an index of a node; none if it has none of the name.
+    ///
+    /// # Errors
+    /// `Corrupt`; `Io`.
+    pub(crate) fn of(mft: &Mft, node: &Node, name: &[u16]) -> Result<Option<Self>> {
+        let Some(root) = node.stream(mft, kind::INDEX_ROOT, name)? else {
+            return Ok(None);
+        };
+        let bad = |at, found: String, expected: &str| {
+            let found = format!("{found} (record {})", node.number());
+            Error::corrupt("$INDEX_ROOT", at, found, expected)
+        };
+        let at = root.at;
+        let value = root.all(mft, "$INDEX_ROOT", mft.volume().record as u64)?;
+        let (raw, _) = IndexRoot::read_from_prefix(&value)
+            .map_err(|_| bad(at, format!("{} bytes", value.len()), "16 bytes or more"))?;
+        let block = u64::from(raw.block_len.get());
+        if !block.is_power_of_two() || !(512..=65536).contains(&block) {
+            return Err(bad(at, format!("blocks of {block}"), "512 to 65536 bytes"));
+        }
+        let cluster = mft.volume().cluster;
+        let unit = match block >= cluster {
+            true => cluster,
+            false => crate::disk::ondisk::STRIDE as u64,
+        };
+        let blocks = node.stream(mft, kind::INDEX_ALLOCATION, name)?;
+        let most = mft.volume().there().saturating_mul(cluster);
+        if let Some(all) = blocks.as_ref().filter(|all| all.size > most) {
+            return Err(bad(
+                all.at,
+                format!("{} bytes", all.size),
+                "no more than the volume has",
+            ));
+        }
+        Ok(Some(Self {
+            number: node.number(),
+            at: at.saturating_add(24),
+            root: raw,
+            root_value: value,
+            blocks,
+            bits: node.stream(mft, kind::BITMAP, name)?,
+            block,
+            unit,
+        }))
+    }
+
     /// Returns how many blocks there are.
     pub(crate) fn blocks(&self) -> u64 {
         self.blocks
@@ -183,12 +229,12 @@ impl Index {
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
-    pub(crate) fn is_used(&self, store: &Store, number: u64) -> Result<bool> {
+    pub(crate) fn is_used(&self, mft: &Mft, number: u64) -> Result<bool> {
         let Some(bits) = &self.bits else {
             return Ok(true);
         };
         let mut byte = [0];
-        bits.read(store, number / 8, &mut byte)?;
+        bits.read(mft, number / 8, &mut byte)?;
         Ok(byte
             .first()
             .is_some_and(|byte| byte >> (number % 8) & 1 == 1))
@@ -198,18 +244,18 @@ impl Index {
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
-    pub(crate) fn entries(&self, store: &Store, number: u64) -> Result<Entries> {
+    pub(crate) fn entries(&self, mft: &Mft, number: u64) -> Result<Entries> {
         let blocks = self.blocks.as_ref().ok_or(Kind::Corrupt)?;
         let offset = number.saturating_mul(self.block);
         let mut bytes = vec![0; usize::try_from(self.block).unwrap_or(0)];
-        let cluster = store.volume.cluster;
-        let place = blocks.run(store, offset / cluster)?.place;
+        let cluster = mft.volume().cluster;
+        let place = blocks.run(mft, offset / cluster)?.place;
         let at = place.map_or(blocks.at, |place| {
             place
                 .saturating_mul(cluster)
                 .saturating_add(offset % cluster)
         });
-        if blocks.read(store, offset, &mut bytes)? < bytes.len() {
+        if blocks.read(mft, offset, &mut bytes)? < bytes.len() {
             let found = format!("block {number} (record {})", self.number);
             return Err(Error::corrupt("index", at, found, "blocks inside of it"));
         }
@@ -232,6 +278,21 @@ impl Index {
         Entries::of(self.number, at, bytes, BLOCK_HEAD)
     }
 
+    /// Returns the entries of the root for 0, of the block before this number else; none of one that is not
+    /// in use.
+    ///
+    /// # Errors
+    /// `Corrupt`; `Io`.
+    pub(crate) fn entries_of(&self, mft: &Mft, block: u64) -> Result<Option<Entries>> {
+        let Some(number) = block.checked_sub(1) else {
+            return self.root().map(Some);
+        };
+        match self.is_used(mft, number)? {
+            true => self.entries(mft, number).map(Some),
+            false => Ok(None),
+        }
+    }
+
     /// Goes down the tree to where a key is, or would be. `order` compares a key of the index with
     /// it, and is given each that is next to the way.
     ///
@@ -239,7 +300,7 @@ impl Index {
     /// `Corrupt`, also for a tree that is too deep; `Io`; of `order`.
     pub(crate) fn find<T>(
         &self,
-        store: &Store,
+        mft: &Mft,
         mut order: impl FnMut(&Entry<'_>) -> Result<Ordering>,
         mut take: impl FnMut(&Entry<'_>) -> Result<T>,
     ) -> Result<Option<T>> {
@@ -264,56 +325,8 @@ impl Index {
                 let found = format!("a block at {vcn}");
                 entries.bad("index", at, found, "one that the index has")
             })?;
-            entries = self.entries(store, number)?;
+            entries = self.entries(mft, number)?;
         }
         Err(entries.bad("index", 0, "more levels than any has", "a tree"))
-    }
-}
-
-impl Store {
-    /// Returns an index of a node; none if it has none of the name.
-    ///
-    /// # Errors
-    /// `Corrupt`; `Io`.
-    pub(crate) fn index(&self, node: &Node, name: &[u16]) -> Result<Option<Index>> {
-        let Some(root) = self.stream(node, kind::INDEX_ROOT, name)? else {
-            return Ok(None);
-        };
-        let bad = |at, found: String, expected: &str| {
-            let found = format!("{found} (record {})", node.number());
-            Error::corrupt("$INDEX_ROOT", at, found, expected)
-        };
-        let at = root.at;
-        let value = root.all(self, "$INDEX_ROOT", self.volume.record as u64)?;
-        let (raw, _) = IndexRoot::read_from_prefix(&value)
-            .map_err(|_| bad(at, format!("{} bytes", value.len()), "16 bytes or more"))?;
-        let block = u64::from(raw.block_len.get());
-        if !block.is_power_of_two() || !(512..=65536).contains(&block) {
-            return Err(bad(at, format!("blocks of {block}"), "512 to 65536 bytes"));
-        }
-        let cluster = self.volume.cluster;
-        let unit = match block >= cluster {
-            true => cluster,
-            false => crate::ondisk::STRIDE as u64,
-        };
-        let blocks = self.stream(node, kind::INDEX_ALLOCATION, name)?;
-        let most = self.volume.there().saturating_mul(cluster);
-        if let Some(all) = blocks.as_ref().filter(|all| all.size > most) {
-            return Err(bad(
-                all.at,
-                format!("{} bytes", all.size),
-                "no more than the volume has",
-            ));
-        }
-        Ok(Some(Index {
-            number: node.number(),
-            at: at.saturating_add(24),
-            root: raw,
-            root_value: value,
-            blocks,
-            bits: self.stream(node, kind::BITMAP, name)?,
-            block,
-            unit,
-        }))
     }
 }

@@ -1,7 +1,7 @@
 //! Records of the master file table: attributes, each inside of its record.
 
-use crate::fixup;
-use crate::ondisk::{
+use crate::disk::fixup;
+use crate::disk::ondisk::{
     AttrHead, MappedHead, RecordHead, Reference, ResidentHead, aflag, kind, rflag,
 };
 use std::ops::Range;
@@ -138,7 +138,7 @@ impl Record {
 
     /// Returns the units of an attribute's name.
     pub(crate) fn name_of(&self, attr: &Attr) -> Vec<u16> {
-        crate::names::units(self.bytes(&attr.name))
+        crate::disk::names::units(self.bytes(&attr.name))
     }
 
     /// Returns the value of an attribute that is in the record.

@@ -1,13 +1,18 @@
 //! Structures as they are stored.
 
-use crate::form::{Ea, eas};
-use crate::index::{Entries, Index};
-use crate::info::look;
-use crate::names::wtf8;
-use crate::node::{NameOf, Node};
-use crate::ondisk::{aflag, kind, number};
-use crate::record::{Attr, Body, Record};
-use crate::security::Owned;
+use crate::attributes::form::{Ea, eas};
+use crate::attributes::security::Owned;
+use crate::directory::dir::Directory;
+use crate::directory::index::{Entries, Index};
+use crate::disk::names::wtf8;
+use crate::disk::ondisk::{aflag, kind, number};
+use crate::files::bitmap::each_used;
+use crate::files::node::{NameOf, Node};
+use crate::files::stream::{Content, Stream};
+use crate::look::info::look;
+use crate::mft::record::{Attr, Body, Record};
+use crate::mft::records::Mft;
+use crate::scan::{Scan, Visitor};
 use crate::store::Store;
 use std::fmt::Write;
 use std::sync::Arc;
@@ -98,14 +103,14 @@ fn which(store: &Store, word: Option<&str>) -> Result<u64> {
     let mut at = number::ROOT;
     for name in path.split('/').filter(|name| !name.is_empty()) {
         let dir = node(store, at)?;
-        let found = store.find(&store.directory(&dir)?, name.as_bytes())?;
+        let found = store.find(&Directory::of(store.mft(), &dir)?, name.as_bytes())?;
         at = found.ok_or(Kind::NotFound)?.to.number;
     }
     Ok(at)
 }
 
 fn none(store: &Store, number: u64) -> Error {
-    let records = store.mft.records(&store.volume);
+    let records = store.mft().count();
     let words = format!(
         "record {number} is not in use, or goes on from another; there are {records} records"
     );
@@ -113,7 +118,7 @@ fn none(store: &Store, number: u64) -> Error {
 }
 
 fn node(store: &Store, number: u64) -> Result<Node> {
-    store.node_of(number).map_err(|e| match e.kind() {
+    Node::of(store.mft(), number).map_err(|e| match e.kind() {
         Kind::Stale => none(store, number),
         _ => e,
     })
@@ -132,7 +137,7 @@ fn push(lines: &mut Vec<String>, line: String) {
 }
 
 fn boot(store: &Store) -> Vec<String> {
-    let boot = &store.volume.boot;
+    let boot = &store.volume().boot;
     vec![
         line("oem_id", format!("\"{}\"", escape(&boot.oem_id))),
         line("bytes_per_sector", boot.bytes_per_sector.get()),
@@ -169,7 +174,7 @@ fn name_of_kind(kind: u32) -> &'static str {
 }
 
 fn record(store: &Store, number: u64) -> Result<Vec<String>> {
-    let record = store.record(number).map_err(|e| match e.kind() {
+    let record = store.mft().record(number).map_err(|e| match e.kind() {
         Kind::Stale => none(store, number),
         _ => e,
     })?;
@@ -286,21 +291,15 @@ fn list(store: &Store, number: u64) -> Result<Vec<String>> {
 }
 
 fn runs(store: &Store, number: u64) -> Result<Vec<String>> {
-    struct Lines<'a>(&'a Store, Vec<String>);
-    impl crate::scan::Visitor for Lines<'_> {
-        fn stream(
-            &mut self,
-            _: &Node,
-            kind: u32,
-            name: &[u16],
-            stream: &crate::stream::Stream,
-        ) -> Result<()> {
+    struct Lines<'a>(&'a Mft, Vec<String>);
+    impl Visitor for Lines<'_> {
+        fn stream(&mut self, _: &Node, kind: u32, name: &[u16], stream: &Stream) -> Result<()> {
             let shown = wtf8(name);
             push(
                 &mut self.1,
                 format!("{} \"{}\"", name_of_kind(kind), escape(&shown)),
             );
-            let crate::stream::Content::Mapped(mapped) = &stream.content else {
+            let Content::Mapped(mapped) = &stream.content else {
                 return Ok(());
             };
             stream.each_run(self.0, None, (0, mapped.end), |run| {
@@ -319,8 +318,9 @@ fn runs(store: &Store, number: u64) -> Result<Vec<String>> {
             Err(e)
         }
     }
-    let mut lines = Lines(store, Vec::new());
-    store.scan_node(node(store, number)?.record, &mut lines)?;
+    let mut lines = Lines(store.mft(), Vec::new());
+    let record = node(store, number)?.record;
+    Scan::new(store.mft(), &mut lines).node(record)?;
     if lines.1.is_empty() {
         lines.1.push("all that it has is in its record".into());
     }
@@ -329,7 +329,8 @@ fn runs(store: &Store, number: u64) -> Result<Vec<String>> {
 
 fn index(store: &Store, number: u64) -> Result<Vec<String>> {
     let node = node(store, number)?;
-    let index = store.directory(&node)?;
+    let dir = Directory::of(store.mft(), &node)?;
+    let index = dir.index();
     let mut lines = Vec::new();
     for block in 0..=index.blocks() {
         if lines.len() >= LINES_MAX {
@@ -339,10 +340,10 @@ fn index(store: &Store, number: u64) -> Result<Vec<String>> {
             None => "root".into(),
             Some(block) => format!("block {block}"),
         };
-        match store.entries_of(&index, block) {
+        match index.entries_of(store.mft(), block) {
             Ok(Some(entries)) => {
                 push(&mut lines, format!("{title}, at byte {}", entries.at));
-                entries_in(&index, &entries, &mut lines)?;
+                entries_in(index, &entries, &mut lines)?;
             }
             Ok(None) => push(&mut lines, format!("{title}, not in use")),
             Err(e) => push(&mut lines, format!("{title}: {e}")),
@@ -363,7 +364,7 @@ fn entries_in(index: &Index, entries: &Entries, lines: &mut Vec<String>) -> Resu
             _ if entry.is_last() => format!("  {at:>6} end{below}"),
             Some(name) => {
                 let shown = wtf8(&name.name);
-                let number = crate::ondisk::Reference::from(entry.raw.reference.get()).number;
+                let number = crate::disk::ondisk::Reference::from(entry.raw.reference.get()).number;
                 format!(
                     "  {at:>6} record {number:<10} \"{}\"{below}",
                     escape(&shown)
@@ -380,7 +381,7 @@ fn entries_in(index: &Index, entries: &Entries, lines: &mut Vec<String>) -> Resu
 fn security(store: &Store, number: u64) -> Result<Vec<String>> {
     let node = node(store, number)?;
     let id = node.security_id()?;
-    let own = store.descriptor(&node)?;
+    let own = store.secure().descriptor(store.mft(), &node)?;
     let own = own.ok_or_else(|| Error::note(Kind::NotFound, "the file has no descriptor"))?;
     let owned = Owned::of(&own);
     let number = |number: Option<u32>| number.map_or_else(|| "none".into(), |n: u32| n.to_string());
@@ -409,7 +410,7 @@ fn upcase(store: &Store) -> Result<Vec<String>> {
 
 fn bitmap(store: &Store) -> Result<Vec<String>> {
     let mut lines = Vec::new();
-    store.each_used(&mut |first, count| {
+    each_used(store.mft(), &mut |first, count| {
         let last = first.saturating_add(count).saturating_sub(1);
         push(
             &mut lines,

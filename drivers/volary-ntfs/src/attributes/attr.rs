@@ -1,10 +1,11 @@
 //! Attributes of nodes as others see them.
 
-use crate::form::{Form, Wsl};
-use crate::node::Node;
-use crate::ondisk::{fflag, kind};
-use crate::security::Owned;
-use crate::store::Store;
+use crate::attributes::form::{Form, Wsl};
+use crate::attributes::secure::Secure;
+use crate::attributes::security::Owned;
+use crate::disk::ondisk::{fflag, kind};
+use crate::files::node::Node;
+use crate::mft::records::Mft;
 use volary_core::{Attr, FileKind, Result, Time};
 
 /// The owner of nodes without one, and whether security descriptors count.
@@ -31,19 +32,33 @@ pub(crate) fn time(stored: u64) -> Time {
 /// Sizes: of the content, and of what it takes.
 type Sizes = (u64, u64);
 
-impl Store {
+/// What tells the attributes of nodes.
+#[derive(Clone, Copy)]
+pub(crate) struct Attributes<'a> {
+    mft: &'a Mft,
+    secure: &'a Secure,
+    owner: &'a Owner,
+}
+
+impl<'a> Attributes<'a> {
+    pub(crate) fn new(mft: &'a Mft, secure: &'a Secure, owner: &'a Owner) -> Self {
+        Self { mft, secure, owner }
+    }
+
     /// Returns what a node is, and its attributes.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
-    pub(crate) fn attr(&self, node: &Node, owner: &Owner) -> Result<(Form, Attr)> {
-        let wsl = self.wsl(node)?;
-        let form = self.form(node, &wsl)?;
+    pub(crate) fn of(&self, node: &Node) -> Result<(Form, Attr)> {
+        let (mft, owner) = (self.mft, self.owner);
+        let wsl = Wsl::read(mft, node)?;
+        let form = Form::of(mft, node, &wsl)?;
         let (standard, _) = node.standard()?;
         let (size, allocated) = self.sizes(node, &form)?;
         let owned = match owner.by_descriptors {
             true => self
-                .descriptor(node)?
+                .secure
+                .descriptor(mft, node)?
                 .map(|own| Owned::of(&own))
                 .unwrap_or_default(),
             false => Owned::default(),
@@ -62,7 +77,7 @@ impl Store {
             },
             size,
             allocated,
-            io_size: u32::try_from(self.volume.cluster).unwrap_or(4096),
+            io_size: u32::try_from(mft.volume().cluster).unwrap_or(4096),
             atime: time(standard.accessed.get()),
             mtime: time(standard.modified.get()),
             ctime: time(standard.changed.get()),
@@ -78,9 +93,13 @@ impl Store {
             return Ok((target.len() as u64, 0));
         }
         let stream = match node.is_dir() {
-            true => self.stream(node, kind::INDEX_ALLOCATION, &crate::dir::I30)?,
+            true => node.stream(
+                self.mft,
+                kind::INDEX_ALLOCATION,
+                &crate::directory::dir::I30,
+            )?,
             false if form.kind() != FileKind::File => None,
-            false => self.content(node)?,
+            false => node.content(self.mft)?,
         };
         Ok(stream.map_or((0, 0), |stream| (stream.size, stream.taken)))
     }
@@ -91,7 +110,7 @@ impl Store {
         if told <= 1 || node.record.is_dir() {
             return Ok(1);
         }
-        let names = self.names(node)?;
+        let names = node.names(self.mft)?;
         let dos = names.iter().filter(|name| name.is_dos()).count();
         Ok(told.saturating_sub(u32::try_from(dos).unwrap_or(0)).max(1))
     }

@@ -1,15 +1,16 @@
 //! An attached volume: everything that an operation works on.
 
-use crate::attr::Owner;
-use crate::form::Form;
-use crate::index::Index;
-use crate::node::Node;
-use crate::ondisk::{kind, number};
-use crate::reparse;
+use crate::attributes::attr::{Attributes, Owner};
+use crate::attributes::form::{Form, Wsl};
+use crate::attributes::reparse;
+use crate::directory::dir::{Directory, Entry};
+use crate::disk::ondisk::number;
+use crate::disk::volume::Volume;
+use crate::files::bitmap;
+use crate::files::node::Node;
+use crate::files::stream::Stream;
 use crate::state;
 use crate::store::Store;
-use crate::stream::{Content, Stream};
-use crate::volume::Volume;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -44,8 +45,7 @@ pub(crate) struct Open {
 
 /// The file or directory that an open is of.
 pub(crate) enum What {
-    /// A directory: its index, and its record number.
-    Dir(Box<Index>, u64),
+    Dir(Box<Directory>),
     /// A file's data stream; `None` if it has none.
     File(Option<Box<Stream>>),
 }
@@ -68,16 +68,16 @@ impl Attached {
         how.options.check_known(OPTIONS)?;
         let volume = Volume::read(&**dev)?;
         let store = Store::open(dev.clone(), volume, how.memory.max(MEMORY_MIN) / 2)?;
-        let root = store.node_of(number::ROOT).map_err(|e| match e.kind() {
+        let root = Node::of(store.mft(), number::ROOT).map_err(|e| match e.kind() {
             Kind::Stale => {
-                let at = store.record_at(number::ROOT).unwrap_or(0);
+                let at = store.mft().record_at(number::ROOT).unwrap_or(0);
                 Error::corrupt("root directory", at, "an unused record", "a directory")
             }
             _ => e,
         })?;
-        store.directory(&root)?;
+        Directory::of(store.mft(), &root)?;
         let mut untold = Untold::default();
-        if let Some(words) = state::not_clean(&store) {
+        if let Some(words) = state::not_clean(store.mft()) {
             untold.add(Finding {
                 code: "not-clean",
                 ..finding(Severity::Note, 0, words)
@@ -127,11 +127,24 @@ impl Attached {
     /// `Stale`, `Corrupt`, `Io`.
     pub(crate) fn load(&self, id: NodeId) -> Result<Node> {
         self.alive()?;
-        let (number, _) = crate::node::number_of(id);
+        let (number, _) = crate::files::node::number_of(id);
         if self.is_hidden(number) {
             return Err(Kind::Stale.into());
         }
-        self.store.node(id)
+        Node::read(self.store.mft(), id)
+    }
+
+    /// Returns what tells the attributes of nodes.
+    pub(crate) fn attributes(&self) -> Attributes<'_> {
+        self.store.attributes(&self.owner)
+    }
+
+    /// Returns the entry of a name in a directory.
+    ///
+    /// # Errors
+    /// `Corrupt`; `Io`.
+    pub(crate) fn find(&self, dir: &Directory, name: &[u8]) -> Result<Option<Entry>> {
+        self.store.find(dir, name)
     }
 
     /// Opens a node for reading.
@@ -140,22 +153,21 @@ impl Attached {
     /// `Unsupported` for what is encrypted, and what is not in the file; `Corrupt`; `Io`.
     pub(crate) fn open(&self, id: NodeId) -> Result<OpenId> {
         let node = self.load(id)?;
-        let wsl = self.store.wsl(&node)?;
-        let what = match self.store.form(&node, &wsl)? {
+        let mft = self.store.mft();
+        let wsl = Wsl::read(mft, &node)?;
+        let what = match Form::of(mft, &node, &wsl)? {
             Form::Other(FileKind::File, tag) => {
                 let words = format!("what it holds is elsewhere: it is {}", reparse::words(tag));
                 return Err(Error::note(Kind::Unsupported, words));
             }
-            Form::Dir | Form::Other(..) => {
-                What::Dir(Box::new(self.store.directory(&node)?), node.number())
-            }
+            Form::Dir | Form::Other(..) => What::Dir(Box::new(Directory::of(mft, &node)?)),
             _ => What::File(self.content(&node)?),
         };
         Ok(self.opens.add(id.ino.get(), Arc::new(Open { what })))
     }
 
     fn content(&self, node: &Node) -> Result<Option<Box<Stream>>> {
-        let stream = self.store.content(node)?;
+        let stream = node.content(self.store.mft())?;
         if let Some(stream) = &stream {
             stream.check_clear()?;
         }
@@ -178,10 +190,10 @@ impl Attached {
 
     /// Returns how full the volume is.
     pub(crate) fn statfs(&self) -> StatFs {
-        let volume = &self.store.volume;
-        let (clusters, records) = *self.free.get_or_init(|| self.store.free());
+        let volume = self.store.volume();
+        let (clusters, records) = *self.free.get_or_init(|| bitmap::free(self.store.mft()));
         let free = clusters.min(volume.clusters).saturating_mul(volume.cluster);
-        let nodes = self.store.mft.records(volume);
+        let nodes = self.store.mft().count();
         StatFs {
             block_size: u32::try_from(volume.cluster).unwrap_or(4096),
             size: volume.clusters.saturating_mul(volume.cluster),
@@ -190,90 +202,5 @@ impl Attached {
             nodes,
             nodes_free: records.min(nodes),
         }
-    }
-}
-
-/// Called with the offset of a part in the stream, and its bytes; `None` for a hole.
-type EachPart<'a> = &'a mut dyn FnMut(u64, Option<&[u8]>) -> Result<()>;
-
-impl Store {
-    /// Returns the numbers of free clusters and free records, counted in the bitmaps; 0 for a
-    /// bitmap that cannot be read.
-    pub(crate) fn free(&self) -> (u64, u64) {
-        let of = |number: u64, kind: u32, count: u64| {
-            let node = self.node_of(number)?;
-            let stream = self.stream(&node, kind, &[])?;
-            stream.map_or(Ok(0), |stream| self.zeros(&stream, count))
-        };
-        let clusters = of(number::BITMAP, kind::DATA, self.volume.clusters);
-        let records = self.mft.records(&self.volume);
-        let records = of(number::MFT, kind::BITMAP, records);
-        (clusters.unwrap_or(0), records.unwrap_or(0))
-    }
-
-    /// Counts the zero bits among the first `count`. Bits in holes are zero.
-    fn zeros(&self, stream: &Stream, count: u64) -> Result<u64> {
-        let count = count.min(stream.size.saturating_mul(8));
-        let mut zeros = 0u64;
-        self.each_part(stream, count.div_ceil(8), &mut |at, part| {
-            let Some(bytes) = part else {
-                return Ok(());
-            };
-            for (byte, index) in bytes.iter().zip(at..) {
-                let left = count.saturating_sub(index.saturating_mul(8)).min(8);
-                let mask = (1u16 << left).wrapping_sub(1) as u8;
-                zeros = zeros.saturating_add((!byte & mask).count_ones().into());
-            }
-            Ok(())
-        })?;
-        Ok(zeros.saturating_add(self.bits_in_holes(stream, count)?))
-    }
-
-    /// Counts how many of the first `count` bits are in holes.
-    fn bits_in_holes(&self, stream: &Stream, count: u64) -> Result<u64> {
-        let Content::Mapped(_) = &stream.content else {
-            return Ok(0);
-        };
-        let cluster = self.volume.cluster;
-        let end = count.div_ceil(8).div_ceil(cluster);
-        let mut bits = 0u64;
-        stream.each_run(self, None, (0, end), |run| {
-            let scale = |clusters: u64| clusters.saturating_mul(cluster).saturating_mul(8);
-            if run.place.is_none() {
-                let own = scale(run.end()).min(count).saturating_sub(scale(run.first));
-                bits = bits.saturating_add(own);
-            }
-            Ok(())
-        })?;
-        Ok(bits)
-    }
-
-    /// Calls `each` for the first `len` bytes of a stream, part by part, with the offset of each
-    /// part in the stream.
-    pub(crate) fn each_part(&self, stream: &Stream, len: u64, each: EachPart<'_>) -> Result<()> {
-        const PART: u64 = 64 << 10;
-        let cluster = self.volume.cluster;
-        let (mut at, mut buf) = (0u64, Vec::new());
-        while at < len {
-            let there = match &stream.content {
-                Content::Here(_) => len,
-                Content::Mapped(_) => {
-                    let run = stream.run(self, at / cluster)?;
-                    let end = run.end().saturating_mul(cluster);
-                    if run.place.is_none() {
-                        each(at, None)?;
-                        at = end;
-                        continue;
-                    }
-                    end
-                }
-            };
-            let count = (there.min(len) - at).min(PART);
-            buf.resize(usize::try_from(count).unwrap_or(0), 0);
-            stream.read(self, at, &mut buf)?;
-            each(at, Some(&buf))?;
-            at = at.saturating_add(count);
-        }
-        Ok(())
     }
 }

@@ -1,11 +1,11 @@
 //! What a node is: a file or a directory, or one of the kinds that Windows has no files of, which
 //! WSL, Interix and ntfs-3g keep in their ways.
 
-use crate::names::{units, wtf8};
-use crate::node::Node;
-use crate::ondisk::{fflag, kind};
-use crate::reparse::{self, Reparse};
-use crate::store::Store;
+use crate::attributes::reparse::{self, Reparse};
+use crate::disk::names::{units, wtf8};
+use crate::disk::ondisk::{fflag, kind};
+use crate::files::node::Node;
+use crate::mft::records::Mft;
 use volary_core::{Error, FileKind, Kind, Result};
 
 /// Most bytes of extended attributes.
@@ -78,6 +78,18 @@ pub(crate) fn eas(value: &[u8]) -> Vec<Ea<'_>> {
 }
 
 impl Wsl {
+    /// Reads what WSL keeps of a node.
+    ///
+    /// # Errors
+    /// `Corrupt`; `Io`.
+    pub(crate) fn read(mft: &Mft, node: &Node) -> Result<Self> {
+        if !node.has(kind::EA) {
+            return Ok(Self::default());
+        }
+        let value = node.value(mft, (kind::EA, "$EA"), EA_MAX)?;
+        Ok(Self::of(&value.unwrap_or_default()))
+    }
+
     fn of(value: &[u8]) -> Self {
         let mut all = Self::default();
         for ea in eas(value) {
@@ -104,72 +116,58 @@ fn is_special(kind: FileKind) -> bool {
     !matches!(kind, FileKind::File | FileKind::Dir | FileKind::Symlink)
 }
 
-impl Store {
-    /// Returns what WSL keeps of a node.
-    ///
-    /// # Errors
-    /// `Corrupt`; `Io`.
-    pub(crate) fn wsl(&self, node: &Node) -> Result<Wsl> {
-        if !node.has(kind::EA) {
-            return Ok(Wsl::default());
-        }
-        let value = self.value(node, (kind::EA, "$EA"), EA_MAX)?;
-        Ok(Wsl::of(&value.unwrap_or_default()))
-    }
-
+impl Form {
     /// Returns what a node is.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
-    pub(crate) fn form(&self, node: &Node, wsl: &Wsl) -> Result<Form> {
+    pub(crate) fn of(mft: &Mft, node: &Node, wsl: &Wsl) -> Result<Self> {
         if node.stream != 0 {
-            return Ok(Form::File);
+            return Ok(Self::File);
         }
         let plain = match node.is_dir() {
-            true => Form::Dir,
-            false => Form::File,
+            true => Self::Dir,
+            false => Self::File,
         };
         let flags = node.standard()?.0.flags.get();
         if flags & fflag::REPARSE_POINT != 0 && node.has(kind::REPARSE_POINT) {
             let what = (kind::REPARSE_POINT, "$REPARSE_POINT");
-            let value = self
-                .value(node, what, reparse::LEN_MAX)?
-                .unwrap_or_default();
+            let value = node.value(mft, what, reparse::LEN_MAX)?.unwrap_or_default();
             let found = reparse::parse(&value).ok_or_else(|| {
                 let found = format!("{} bytes (record {})", value.len(), node.number());
                 let expected = "a tag and what belongs to it";
                 Error::corrupt("$REPARSE_POINT", node.record.at, found, expected)
             })?;
             return Ok(match found {
-                Reparse::Link(target) => Form::Link(target),
-                Reparse::Special(kind) => Form::Special(kind, wsl.rdev.unwrap_or(0)),
-                Reparse::Other(tag) => Form::Other(plain.kind(), tag),
+                Reparse::Link(target) => Self::Link(target),
+                Reparse::Special(kind) => Self::Special(kind, wsl.rdev.unwrap_or(0)),
+                Reparse::Other(tag) => Self::Other(plain.kind(), tag),
             });
         }
         if flags & fflag::SYSTEM != 0 && !node.is_dir() {
-            return self.interix(node);
+            return Self::interix(mft, node);
         }
         // Linux's ntfs3 keeps the kind in the mode alone.
         let kind = wsl.mode.and_then(FileKind::from_mode);
         if let Some(kind) = kind.filter(|kind| is_special(*kind) && !node.is_dir()) {
-            return Ok(Form::Special(kind, wsl.rdev.unwrap_or(0)));
+            return Ok(Self::Special(kind, wsl.rdev.unwrap_or(0)));
         }
         Ok(plain)
     }
 
-    /// A file with DOS's system attribute may be a special file of Interix.
-    fn interix(&self, node: &Node) -> Result<Form> {
+    /// Returns what a file with DOS's system attribute is: it may be a special file of Interix.
+    fn interix(mft: &Mft, node: &Node) -> Result<Self> {
         // What cannot be read so is told when it is read.
-        let Ok(Some(stream)) = self.stream(node, kind::DATA, &[]) else {
-            return Ok(Form::File);
+        let Ok(Some(stream)) = node.stream(mft, kind::DATA, &[]) else {
+            return Ok(Self::File);
         };
         match stream.size {
-            0 => return Ok(Form::Special(FileKind::Fifo, 0)),
-            1 => return Ok(Form::Special(FileKind::Socket, 0)),
-            len if len > INTERIX_MAX + INTERIX_LEN as u64 => return Ok(Form::File),
+            0 => return Ok(Self::Special(FileKind::Fifo, 0)),
+            1 => return Ok(Self::Special(FileKind::Socket, 0)),
+            len if len > INTERIX_MAX + INTERIX_LEN as u64 => return Ok(Self::File),
             _ => {}
         }
-        let bytes = match stream.all(self, "$DATA", INTERIX_MAX + INTERIX_LEN as u64) {
+        let bytes = match stream.all(mft, "$DATA", INTERIX_MAX + INTERIX_LEN as u64) {
             Err(e) if e == Kind::Io => return Err(e),
             read => read.unwrap_or_default(),
         };
@@ -178,15 +176,15 @@ impl Store {
             &[a, b, c, d, _, _, _, _, e, f, g, h, _, _, _, _] => {
                 let major = u64::from(u32::from_le_bytes([a, b, c, d]));
                 let minor = u64::from(u32::from_le_bytes([e, f, g, h]));
-                Form::Special(kind, major << 32 | minor)
+                Self::Special(kind, major << 32 | minor)
             }
-            _ => Form::File,
+            _ => Self::File,
         };
         Ok(match magic {
-            b"IntxLNK\x01" => Form::Link(wtf8(&units(rest))),
+            b"IntxLNK\x01" => Self::Link(wtf8(&units(rest))),
             b"IntxCHR\0" => device(FileKind::CharDevice),
             b"IntxBLK\0" => device(FileKind::BlockDevice),
-            _ => Form::File,
+            _ => Self::File,
         })
     }
 }

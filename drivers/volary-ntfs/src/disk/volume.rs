@@ -1,6 +1,6 @@
 //! The boot sector, once it is checked.
 
-use crate::ondisk::{BOOT_LEN, Boot, STRIDE};
+use crate::disk::ondisk::{BOOT_LEN, Boot, STRIDE};
 use volary_core::{BlockDevice, Error, Replica, Result};
 use zerocopy::FromBytes;
 

@@ -1,6 +1,6 @@
 //! Runs: where clusters of an attribute lie, as mapping pairs say.
 
-use crate::ondisk::Reference;
+use crate::disk::ondisk::Reference;
 use volary_core::{Error, Result};
 
 /// Clusters of an attribute that follow each other.

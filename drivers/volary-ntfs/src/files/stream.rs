@@ -1,10 +1,10 @@
 //! What an attribute holds: bytes in its record, or clusters.
 
-use crate::lznt1;
-use crate::ondisk::aflag;
-use crate::record::{Body, Record};
-use crate::runs::{self, Part, Run};
-use crate::store::Store;
+use crate::disk::ondisk::aflag;
+use crate::disk::runs::{self, Part, Run};
+use crate::files::lznt1;
+use crate::mft::record::{Body, Record};
+use crate::mft::records::Mft;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use volary_core::{Ctx, Error, Kind, Result};
@@ -52,7 +52,7 @@ impl Stream {
     ///
     /// # Errors
     /// `Corrupt`; `Unsupported` for a compression that is not known.
-    pub(crate) fn of(store: &Store, record: &Record, index: usize, more: &[Part]) -> Result<Self> {
+    pub(crate) fn of(mft: &Mft, record: &Record, index: usize, more: &[Part]) -> Result<Self> {
         let attr = record.attrs.get(index).ok_or(Kind::Corrupt)?;
         let at = record.at_of(attr);
         let stream = |content, size, initialized, taken| Self {
@@ -77,7 +77,7 @@ impl Stream {
             }
             Body::Mapped(map) => map,
         };
-        let cluster = store.volume.cluster;
+        let cluster = mft.volume().cluster;
         let end = map.allocated.div_ceil(cluster);
         let is_odd = map.size > map.allocated || map.initialized > map.size;
         if map.first != 0 || is_odd || end > 1 << 62 {
@@ -97,7 +97,7 @@ impl Stream {
         let mut parts = vec![own];
         parts.extend_from_slice(more);
         let mapped = Mapped {
-            runs: runs::decode(pairs, at, (0, map.end), store.volume.clusters)?,
+            runs: runs::decode(pairs, at, (0, map.end), mft.volume().clusters)?,
             parts,
             end,
             unit,
@@ -131,11 +131,11 @@ impl Stream {
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
-    pub(crate) fn run(&self, store: &Store, cluster: u64) -> Result<Run> {
+    pub(crate) fn run(&self, mft: &Mft, cluster: u64) -> Result<Run> {
         let Content::Mapped(mapped) = &self.content else {
             return Err(Kind::Corrupt.into());
         };
-        let found = mapped.run(store, cluster, self.number)?;
+        let found = mapped.run(mft, cluster, self.number)?;
         let run = found.ok_or_else(|| {
             let found = format!("no run of cluster {cluster} (record {})", self.number);
             Error::corrupt(
@@ -152,7 +152,7 @@ impl Stream {
     ///
     /// # Errors
     /// `Unsupported` for what is encrypted; `Corrupt`; `Io`.
-    pub(crate) fn read(&self, store: &Store, offset: u64, buf: &mut [u8]) -> Result<usize> {
+    pub(crate) fn read(&self, mft: &Mft, offset: u64, buf: &mut [u8]) -> Result<usize> {
         self.check_clear()?;
         let left = self.size.saturating_sub(offset);
         let len = usize::try_from(left).unwrap_or(usize::MAX).min(buf.len());
@@ -170,9 +170,9 @@ impl Stream {
                 }
             }
             Content::Mapped(mapped) if mapped.unit > 0 => {
-                self.read_units(store, mapped, offset, now)?;
+                self.read_units(mft, mapped, offset, now)?;
             }
-            Content::Mapped(_) => self.read_runs(store, offset, now)?,
+            Content::Mapped(_) => self.read_runs(mft, offset, now)?,
         }
         Ok(len)
     }
@@ -181,7 +181,7 @@ impl Stream {
     ///
     /// # Errors
     /// As [`read`](Self::read); `Corrupt`, naming `what`, if it is more than `most` bytes.
-    pub(crate) fn all(&self, store: &Store, what: &'static str, most: u64) -> Result<Vec<u8>> {
+    pub(crate) fn all(&self, mft: &Mft, what: &'static str, most: u64) -> Result<Vec<u8>> {
         let len = usize::try_from(self.size).unwrap_or(usize::MAX);
         if self.size > most {
             let found = format!("{} bytes (record {})", self.size, self.number);
@@ -193,16 +193,16 @@ impl Stream {
             ));
         }
         let mut bytes = vec![0; len];
-        self.read(store, 0, &mut bytes)?;
+        self.read(mft, 0, &mut bytes)?;
         Ok(bytes)
     }
 
     /// Reads clusters as they lie.
-    fn read_runs(&self, store: &Store, offset: u64, buf: &mut [u8]) -> Result<()> {
-        let cluster = store.volume.cluster;
+    fn read_runs(&self, mft: &Mft, offset: u64, buf: &mut [u8]) -> Result<()> {
+        let cluster = mft.volume().cluster;
         let (mut at, mut rest) = (offset, buf);
         while !rest.is_empty() {
-            let run = self.run(store, at / cluster)?;
+            let run = self.run(mft, at / cluster)?;
             let within = at % cluster;
             let there = run.len.saturating_mul(cluster).saturating_sub(within);
             let len = usize::try_from(there).unwrap_or(usize::MAX).min(rest.len());
@@ -210,7 +210,7 @@ impl Stream {
             match run.place {
                 Some(place) => {
                     let from = place.saturating_mul(cluster).saturating_add(within);
-                    store.read(from, part, self.at)?;
+                    mft.clusters().read_once(from, part, self.at)?;
                 }
                 None => part.fill(0),
             }
@@ -221,17 +221,11 @@ impl Stream {
     }
 
     /// Reads what is compressed.
-    fn read_units(
-        &self,
-        store: &Store,
-        mapped: &Mapped,
-        offset: u64,
-        buf: &mut [u8],
-    ) -> Result<()> {
-        let len = mapped.unit.saturating_mul(store.volume.cluster).max(1);
+    fn read_units(&self, mft: &Mft, mapped: &Mapped, offset: u64, buf: &mut [u8]) -> Result<()> {
+        let len = mapped.unit.saturating_mul(mft.volume().cluster).max(1);
         let (mut at, mut rest) = (offset, buf);
         while !rest.is_empty() {
-            let unit = self.unit(store, mapped, at / len)?;
+            let unit = self.unit(mft, mapped, at / len)?;
             let within = usize::try_from(at % len).unwrap_or(usize::MAX);
             let from = unit.get(within..).unwrap_or_default();
             let count = from.len().min(rest.len());
@@ -247,27 +241,27 @@ impl Stream {
     }
 
     /// Returns the bytes of a compression unit, decompressed.
-    fn unit(&self, store: &Store, mapped: &Mapped, number: u64) -> Result<Arc<[u8]>> {
+    fn unit(&self, mft: &Mft, mapped: &Mapped, number: u64) -> Result<Arc<[u8]>> {
         if let Some((last, bytes)) = &*mapped.unpacked.lock()
             && *last == number
         {
             return Ok(bytes.clone());
         }
-        let bytes: Arc<[u8]> = self.unpack(store, mapped, number)?.into();
+        let bytes: Arc<[u8]> = self.unpack(mft, mapped, number)?.into();
         *mapped.unpacked.lock() = Some((number, bytes.clone()));
         Ok(bytes)
     }
 
     /// A compression unit without clusters is all zeros; one with all its clusters is not
     /// compressed.
-    fn unpack(&self, store: &Store, mapped: &Mapped, number: u64) -> Result<Vec<u8>> {
-        let cluster = store.volume.cluster;
+    fn unpack(&self, mft: &Mft, mapped: &Mapped, number: u64) -> Result<Vec<u8>> {
+        let cluster = mft.volume().cluster;
         let first = number.saturating_mul(mapped.unit);
         let end = first.saturating_add(mapped.unit);
         let mut pieces = Vec::new();
         let (mut at, mut there) = (first, 0u64);
         while at < end.min(mapped.end) {
-            let run = self.run(store, at)?.part(at, end);
+            let run = self.run(mft, at)?.part(at, end);
             if let Some(place) = run.place {
                 pieces.push((place, run.len));
                 there = there.saturating_add(run.len);
@@ -279,7 +273,8 @@ impl Stream {
         for (place, len) in pieces {
             let len = usize::try_from(len.saturating_mul(cluster)).unwrap_or(0);
             let (part, more) = rest.split_at_mut_checked(len).unwrap_or_default();
-            store.read(place.saturating_mul(cluster), part, self.at)?;
+            mft.clusters()
+                .read_once(place.saturating_mul(cluster), part, self.at)?;
             rest = more;
         }
         let len = usize::try_from(mapped.unit.saturating_mul(cluster)).unwrap_or(0);
@@ -300,13 +295,31 @@ impl Stream {
         Ok(bytes)
     }
 
+    /// Gives `each` the clusters, in order, without holes.
+    ///
+    /// # Errors
+    /// `Corrupt`; `Io`; of `each`.
+    pub(crate) fn each_place(
+        &self,
+        mft: &Mft,
+        each: &mut dyn FnMut(u64, u64) -> Result<()>,
+    ) -> Result<()> {
+        let Content::Mapped(mapped) = &self.content else {
+            return Ok(());
+        };
+        self.each_run(mft, None, (0, mapped.end), |run| match run.place {
+            Some(place) => each(place, run.len),
+            None => Ok(()),
+        })
+    }
+
     /// Gives `each` the runs of clusters from `first` to `end`, in order.
     ///
     /// # Errors
     /// `Interrupted`; `Corrupt`; `Io`; of `each`.
     pub(crate) fn each_run(
         &self,
-        store: &Store,
+        mft: &Mft,
         cx: Option<&Ctx<'_>>,
         (first, end): (u64, u64),
         mut each: impl FnMut(Run) -> Result<()>,
@@ -316,7 +329,7 @@ impl Stream {
             if let Some(cx) = cx {
                 cx.check_cancel()?;
             }
-            let run = self.run(store, at)?.part(at, end);
+            let run = self.run(mft, at)?.part(at, end);
             at = run.end();
             each(run)?;
         }
@@ -326,7 +339,7 @@ impl Stream {
 
 impl Mapped {
     /// Returns the run that holds a cluster.
-    fn run(&self, store: &Store, cluster: u64, number: u64) -> Result<Option<Run>> {
+    fn run(&self, mft: &Mft, cluster: u64, number: u64) -> Result<Option<Run>> {
         let after = self.parts.partition_point(|part| part.first <= cluster);
         let index = after.saturating_sub(1);
         if index == 0 {
@@ -338,7 +351,7 @@ impl Mapped {
             return Ok(runs::find(runs, cluster));
         }
         let part = self.parts.get(index).ok_or(Kind::Corrupt)?;
-        let runs: Arc<[Run]> = store.part(number, part)?.into();
+        let runs: Arc<[Run]> = mft.part(number, part)?.into();
         let found = runs::find(&runs, cluster);
         *self.last.lock() = Some((index, runs));
         Ok(found)

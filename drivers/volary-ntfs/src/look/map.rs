@@ -1,11 +1,12 @@
 //! What lies where.
 
-use crate::info::look;
-use crate::node::Node;
-use crate::ondisk::{kind, number};
-use crate::scan::{Visitor, is_of_volume};
+use crate::disk::ondisk::{kind, number};
+use crate::files::bitmap::each_used;
+use crate::files::node::Node;
+use crate::files::stream::Stream;
+use crate::look::info::look;
+use crate::scan::{Scan, Visitor, is_of_volume};
 use crate::store::Store;
-use crate::stream::Stream;
 use std::sync::Arc;
 use volary_core::{BlockDevice, Error, Result, VolumeMap};
 use volary_ondisk::Ranges;
@@ -17,13 +18,13 @@ use volary_ondisk::map::{MapBuilder, Use};
 /// As attaching does.
 pub(crate) fn map(dev: &Arc<dyn BlockDevice>, cells: usize) -> Result<VolumeMap> {
     let store = look(dev)?;
-    let volume = &store.volume;
+    let volume = store.volume();
     let mut drawing = Drawing {
         store: &store,
         used: Ranges::default(),
         map: MapBuilder::new(dev.geometry().size, volume.cluster, cells),
     };
-    store.scan(&mut drawing)?;
+    Scan::new(store.mft(), &mut drawing).volume()?;
     drawing.lost()?;
     // The replica of the boot sector lies behind the clusters.
     let end = volume.clusters.saturating_mul(volume.cluster);
@@ -40,16 +41,16 @@ struct Drawing<'a> {
 
 impl Drawing<'_> {
     fn add(&mut self, first: u64, count: u64, what: Use) {
-        let cluster = self.store.volume.cluster;
+        let cluster = self.store.volume().cluster;
         let (start, len) = (first.saturating_mul(cluster), count.saturating_mul(cluster));
         self.map.add(start, len, what);
     }
 
     /// Adds clusters that the bitmap has as used, and no file owns.
     fn lost(&mut self) -> Result<()> {
-        let (store, cluster) = (self.store, self.store.volume.cluster);
+        let (store, cluster) = (self.store, self.store.volume().cluster);
         let (used, map) = (&self.used, &mut self.map);
-        store.each_used(&mut |first, count| {
+        each_used(store.mft(), &mut |first, count| {
             used.gaps(first, count, |first, count| {
                 let (at, len) = (first.saturating_mul(cluster), count.saturating_mul(cluster));
                 map.add(at, len, Use::Lost);
@@ -76,7 +77,7 @@ impl Visitor for Drawing<'_> {
     fn stream(&mut self, node: &Node, kind: u32, name: &[u16], stream: &Stream) -> Result<()> {
         let store = self.store;
         let (mut pieces, mut next) = (0u64, None);
-        let _ = store.each_place(stream, &mut |first, count| {
+        let _ = stream.each_place(store.mft(), &mut |first, count| {
             pieces += u64::from(next != Some(first));
             next = Some(first.saturating_add(count));
             Ok(())
@@ -85,7 +86,7 @@ impl Visitor for Drawing<'_> {
         if matches!(what, Use::Broken) {
             self.map.add_breaks(pieces.saturating_sub(1));
         }
-        let _ = store.each_place(stream, &mut |first, count| {
+        let _ = stream.each_place(store.mft(), &mut |first, count| {
             self.used.take(first, count);
             self.add(first, count, what);
             Ok(())

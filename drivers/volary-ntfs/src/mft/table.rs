@@ -1,15 +1,15 @@
-//! The master file table: where its records are.
+//! Where the records of the master file table lie.
 
-use crate::runs::{self, Run};
-use crate::volume::Volume;
+use crate::disk::runs::{self, Run};
+use crate::disk::volume::Volume;
 use volary_core::{Error, Kind, Result};
 
 /// Most runs of the table.
 const RUNS_MAX: usize = 1 << 20;
 
-/// The table.
+/// Where the table lies.
 #[derive(Default)]
-pub(crate) struct Mft {
+pub(crate) struct Table {
     runs: Vec<Run>,
     /// Bytes of the table that were written.
     len: u64,
@@ -17,7 +17,7 @@ pub(crate) struct Mft {
     at: u64,
 }
 
-impl Mft {
+impl Table {
     /// Returns how many records there are.
     pub(crate) fn records(&self, volume: &Volume) -> u64 {
         self.len / volume.record as u64
