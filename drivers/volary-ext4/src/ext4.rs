@@ -1,8 +1,11 @@
 //! The format.
 
-use crate::attached::{Attached, OPTIONS};
-use crate::fs::Ext4Fs;
-use crate::{check, dump, info, map, replica, volume};
+use crate::attached::fs::Ext4Fs;
+use crate::attached::open::OPTIONS;
+use crate::attached::operations::Attached;
+use crate::check;
+use crate::disk::{replica, volume};
+use crate::look::{dump, info, map};
 use std::fmt;
 use std::sync::Arc;
 use volary_core::{

@@ -1,10 +1,8 @@
 //! What fast commits changed (journal.rst, "Fast commits"): kept beside the volume, by inode and
 //! by directory, for they say what was done and not what blocks became.
 
-mod replay;
-
-use crate::ondisk::{EXTENT_MAGIC, I_BLOCK, I_GENERATION, InodeHead, iflag};
-use crate::run::Run;
+use crate::disk::ondisk::{EXTENT_MAGIC, I_BLOCK, I_GENERATION, InodeHead, iflag};
+use crate::disk::run::Run;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use volary_core::{FileKind, Result};
 use zerocopy::FromBytes;
@@ -14,8 +12,6 @@ use zerocopy::FromBytes;
 pub(crate) struct Fast {
     inodes: HashMap<u32, Changed>,
     dirs: HashMap<u32, Edits>,
-    /// Names on the volume of each directory that a change is about; only while changes are replayed.
-    stored: HashMap<u32, HashMap<Vec<u8>, u32>>,
 }
 
 #[derive(Default)]
@@ -138,14 +134,41 @@ impl Fast {
         self.dirs.get(&dir)?.places.get(name).copied()
     }
 
-    fn has_added(&self, dir: u32, name: &[u8], ino: u32) -> bool {
+    /// Returns whether an entry of this name was added for this inode.
+    pub(crate) fn has_added(&self, dir: u32, name: &[u8], ino: u32) -> bool {
         let entry = self
             .find_added(dir, name)
             .and_then(|at| self.added(dir).get(at));
         entry.is_some_and(|(_, there)| *there == ino)
     }
 
-    fn set_range(&mut self, ino: u32, run: Run) {
+    /// Takes an inode's bytes, as a commit has them. `is_counted` says whether its names are counted in
+    /// them.
+    pub(crate) fn set_inode(&mut self, ino: u32, raw: Vec<u8>, is_counted: bool) {
+        let changed = self.inodes.entry(ino).or_default();
+        changed.raw = Some(raw);
+        if is_counted {
+            changed.links = 0;
+        }
+    }
+
+    /// Adds an entry to a directory.
+    pub(crate) fn add(&mut self, dir: u32, name: &[u8], ino: u32) {
+        self.dirs.entry(dir).or_default().add(name, ino);
+    }
+
+    /// Removes an entry from a directory.
+    pub(crate) fn remove(&mut self, dir: u32, name: &[u8]) {
+        self.dirs.entry(dir).or_default().remove(name);
+    }
+
+    /// Takes a directory that was made in `parent`.
+    pub(crate) fn make_dir(&mut self, ino: u32, parent: u32) {
+        self.dirs.entry(ino).or_default().parent = Some(parent);
+    }
+
+    /// Maps a range anew.
+    pub(crate) fn set_range(&mut self, ino: u32, run: Run) {
         let ranges = &mut self.inodes.entry(ino).or_default().ranges;
         let end = run.end();
         // What is covered goes; what reaches past either side is cut.
@@ -165,7 +188,8 @@ impl Fast {
         ranges.insert(run.first, run);
     }
 
-    fn count(&mut self, ino: u32, more: i32) {
+    /// Counts names more or less that an inode has.
+    pub(crate) fn count(&mut self, ino: u32, more: i32) {
         let links = &mut self.inodes.entry(ino).or_default().links;
         *links = links.saturating_add(more);
     }

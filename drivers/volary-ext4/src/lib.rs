@@ -1,17 +1,53 @@
 //! ext2, ext3 and ext4, for reading.
 //!
-//! `ondisk` has the structures as they are stored; `volume` is the superblock, checked, and `replica` finds
-//! another one where that makes no sense; `store` reads blocks, groups and inodes; `runs` says where a file's blocks lie (`run`), by `extents` or
-//! `indirect`; `dir`, `xattr` and `file` are what inodes hold; `ahead` reads both before they are asked
-//! for; `fs` is the
-//! [`FileSystem`](volary_core::FileSystem).
+//! # Rooms
+//!
+//! Each may use those above it, and says at its head what is in it.
+//!
+//! | room | what |
+//! |---|---|
+//! | `disk` | structures as stored, the checked superblock, checksums, the blocks of the device |
+//! | `fast` | what fast commits changed |
+//! | `inodes` | group descriptors and the inode tables |
+//! | `content` | where blocks lie, by extents or indirect blocks; files, symlinks, extended attributes |
+//! | `directory` | entries, hash trees, looking up and listing |
+//! | `store` | an opened volume, which hands out its parts |
+//! | `journal` | the journal and the fast commits after it, replayed in memory |
+//! | `scan` | goes through all groups and inodes |
+//! | `attached` | an attached volume: the options, the opens and the operations |
+//! | `look`, `check` | `info`, `dump` and `map`; `fsck -n` |
+//!
+//! `ext4` is what there is to do with a volume.
+//!
+//! # Parts
+//!
+//! What is in memory of a volume is in three of them: `Blocks` has the superblock, the cache and the
+//! journal's blocks, `Groups` the group that was checked last, `Fast` what fast commits changed. The others
+//! are of these, and most of one inode:
+//!
+//! ```text
+//! Attached               the opens and the operations; has a Store
+//! Store                  an opened volume
+//! ├─ Groups              descriptors, and where inodes stand
+//! │  └─ Blocks           blocks, bytes and checksums, with the journal's blocks in their places
+//! ├─ Fast                what fast commits changed
+//! ├─ InodeTables         inodes; has Groups and Fast
+//! ├─ Xattrs              an inode's extended attributes; has InodeTables
+//! └─ Listing             a directory as it is now: finds and lists; has Fast
+//!    └─ Directory        a directory as it is stored: its chunks and their entries
+//!       └─ Content       what an inode holds, in its blocks or in itself
+//!          └─ BlockMap   where an inode's blocks lie; has Blocks and Fast
+//!             ├─ ExtentTree
+//!             └─ Indirect
+//! ```
 //!
 //! # The journal
 //!
 //! A volume that was not left cleanly is read as it will be once its journal is replayed, and nothing
 //! is written: `journal` finds the newest copy of each block, and a device with these in their
-//! places (`journal::replayed`) lies under everything else. Fast commits say what was done, not
-//! what blocks became; `fast` keeps it by inode and directory, and `store`, `runs` and `listing` ask there first.
+//! places (`disk::replayed`) lies under everything else. Fast commits say what was done, not
+//! what blocks became; `Fast` keeps it by inode and directory, and `InodeTables`, `BlockMap` and `Listing`
+//! ask there first.
 //!
 //! # Node ids
 //!
@@ -27,8 +63,8 @@
 //!
 //! # Locks
 //!
-//! The table of opens, the last run of each open, and the cache have their own; none is held while
-//! another is taken.
+//! The table of opens, the last run of each open, the group that was checked last, and the cache have
+//! their own; none is held while another is taken.
 #![forbid(unsafe_code)]
 #![cfg_attr(
     not(test),
@@ -40,32 +76,17 @@
     )
 )]
 
-mod ahead;
 mod attached;
 mod check;
-mod csum;
-mod dir;
-mod dump;
+mod content;
+mod directory;
+mod disk;
 mod ext4;
-mod extents;
 mod fast;
-mod features;
-mod file;
-mod fs;
-mod htree;
-mod indirect;
-mod info;
-mod inode;
+mod inodes;
 mod journal;
-mod listing;
-mod map;
-mod ondisk;
-mod replica;
-mod run;
-mod runs;
+mod look;
 mod scan;
 mod store;
-mod volume;
-mod xattr;
 
 pub use ext4::{EXT4, Ext4};

@@ -1,11 +1,12 @@
 //! Goes through all groups and all inodes in use, whatever damage there is.
 
-use crate::extents::{Below, Node};
-use crate::indirect::{Pointers, direct};
-use crate::inode::Inode;
-use crate::ondisk::{group, iflag, incompat};
-use crate::run::{MapBlock, Run, Spot};
-use crate::store::{Group, Store};
+use crate::content::extents::{Below, ExtentTree, Node};
+use crate::content::indirect::{Indirect, Pointers, direct};
+use crate::disk::group::Group;
+use crate::disk::ondisk::{group, iflag};
+use crate::disk::run::{MapBlock, Run, Spot};
+use crate::inodes::inode::Inode;
+use crate::store::Store;
 use volary_core::{Error, FileKind, Kind, Result};
 use volary_ondisk::Ranges;
 
@@ -48,97 +49,64 @@ pub(crate) enum Damaged {
     Map,
 }
 
-impl Store {
-    /// Returns the blocks of a group that the volume itself has, as runs.
-    pub(crate) fn system_of(&self, number: u32, group: Option<&Group>) -> Vec<(u64, u64)> {
-        let volume = &self.volume;
-        let start = volume.group_start(number);
-        let per = volume.descs_per_block();
-        let blocks = u64::from(volume.groups).div_ceil(per);
-        let meta = match volume.has_incompat(incompat::META_BG) {
-            true => u64::from(volume.raw.s_first_meta_bg.get()).min(blocks),
-            false => blocks,
-        };
-        let reserved = u64::from(volume.raw.s_reserved_gdt_blocks.get());
-        let mut all = Vec::new();
-        let has_super = volume.has_super(number);
-        if has_super {
-            let first = match number {
-                // With blocks of 1 KiB and clusters, the superblock is not in the first block.
-                0 => volume.super_block().max(start),
-                _ => start,
-            };
-            let more = if meta > 0 || blocks == meta {
-                meta + reserved
-            } else {
-                0
-            };
-            all.push((first, 1 + more));
-        }
-        let place = u64::from(number) % per;
-        let is_of_meta = u64::from(number) / per >= meta;
-        let last = (per - 1).min(u64::from(volume.groups - 1) - (u64::from(number) - place));
-        if is_of_meta && (place < 2 || place == per - 1 || place == last && last < 2) {
-            let own = match place {
-                0 => volume.desc_block(number),
-                _ => start + u64::from(has_super),
-            };
-            all.push((own, 1));
-        }
-        if let Some(group) = group {
-            let table = u64::from(volume.inodes_per_group) * volume.inode_size as u64;
-            all.push((group.block_bitmap, 1));
-            all.push((group.inode_bitmap, 1));
-            all.push((group.inode_table, table.div_ceil(volume.block)));
-        }
-        if number == 0 && volume.has_incompat(incompat::MMP) {
-            all.push((volume.raw.s_mmp_block.get(), 1));
-        }
-        all
+/// Goes through everything.
+///
+/// # Errors
+/// Of `visitor`; `Io`.
+pub(crate) fn scan(store: &Store, visitor: &mut dyn Visitor) -> Result<()> {
+    let tables = Ranges::default();
+    Scan {
+        store,
+        visitor,
+        tables,
     }
+    .volume()
+}
 
-    /// Goes through everything.
-    ///
-    /// # Errors
-    /// Of `visitor`; `Io`.
-    pub(crate) fn scan(&self, visitor: &mut dyn Visitor) -> Result<()> {
-        let (mut groups, mut tables) = (Vec::new(), Ranges::default());
-        let is_there = |number: &u32| self.volume.group_start(*number) < self.volume.there();
+/// A scan under way.
+struct Scan<'a, 'v> {
+    store: &'a Store,
+    visitor: &'v mut dyn Visitor,
+    /// Where groups have their inodes.
+    tables: Ranges,
+}
+
+impl Scan<'_, '_> {
+    fn volume(&mut self) -> Result<()> {
+        let volume = self.store.volume();
+        let mut groups = Vec::new();
+        let is_there = |number: &u32| volume.group_start(*number) < volume.there();
         // A volume may claim groups past the end of the device; nothing can be read there.
-        for number in (0..self.volume.groups).take_while(is_there) {
-            visitor.group(number)?;
-            let group = self.scanned_group(number, &mut tables, visitor)?;
-            for (first, count) in self.system_of(number, group.as_ref()) {
-                visitor.system(first, count);
+        for number in (0..volume.groups).take_while(is_there) {
+            self.visitor.group(number)?;
+            let group = self.group(number)?;
+            for (first, count) in Group::system_of(volume, number, group.as_ref()) {
+                self.visitor.system(first, count);
             }
             groups.extend(group.map(|group| (number, group)));
         }
         for (number, group) in groups {
-            visitor.group(number)?;
-            self.scan_group(number, &group, visitor)?;
+            self.visitor.group(number)?;
+            self.inodes(number, &group)?;
         }
         Ok(())
     }
 
     /// Returns a group, by a replica of its descriptor if need be. Tells of damage.
-    fn scanned_group(
-        &self,
-        number: u32,
-        tables: &mut Ranges,
-        visitor: &mut dyn Visitor,
-    ) -> Result<Option<Group>> {
-        let own = self.own_group(number);
+    fn group(&mut self, number: u32) -> Result<Option<Group>> {
+        let groups = self.store.groups();
+        let own = groups.own_group(number);
         let is_own = own.is_ok();
         if let Err(e) = own {
-            told(visitor, Damaged::Group, e)?;
+            told(self.visitor, Damaged::Group, e)?;
         }
-        let taken = self.group(number).and_then(|group| {
-            self.take_table(&group, tables)?;
+        let taken = groups.group(number).and_then(|group| {
+            self.take_table(&group)?;
             Ok(group)
         });
         match taken {
             Ok(group) => Ok(Some(group)),
-            Err(e) if is_own => told(visitor, Damaged::Group, e).map(|()| None),
+            Err(e) if is_own => told(self.visitor, Damaged::Group, e).map(|()| None),
             // It was told.
             Err(_) => Ok(None),
         }
@@ -149,10 +117,11 @@ impl Store {
     ///
     /// # Errors
     /// `Corrupt` for blocks that another group has its inodes in.
-    fn take_table(&self, group: &Group, tables: &mut Ranges) -> Result<()> {
-        let bytes = u64::from(self.volume.inodes_per_group) * self.volume.inode_size as u64;
-        let blocks = bytes.div_ceil(self.volume.block);
-        if tables.take(group.inode_table, blocks) {
+    fn take_table(&mut self, group: &Group) -> Result<()> {
+        let volume = self.store.volume();
+        let bytes = u64::from(volume.inodes_per_group) * volume.inode_size as u64;
+        let blocks = bytes.div_ceil(volume.block);
+        if self.tables.take(group.inode_table, blocks) {
             return Ok(());
         }
         let found = group.inode_table.to_string();
@@ -163,64 +132,71 @@ impl Store {
     /// Returns the bitmap of a group's inodes; none where it was never written, and where it is damaged.
     fn inode_bits(&self, group: &Group) -> Option<Vec<u8>> {
         let is_there = !group.has(group::INODE_UNINIT);
-        let read = is_there.then(|| self.block("bg_inode_bitmap", group.at, group.inode_bitmap));
+        let blocks = self.store.blocks();
+        let read = is_there.then(|| blocks.block("bg_inode_bitmap", group.at, group.inode_bitmap));
         read?.ok()
     }
 
-    fn scan_group(&self, number: u32, group: &Group, visitor: &mut dyn Visitor) -> Result<()> {
+    fn inodes(&mut self, number: u32, group: &Group) -> Result<()> {
+        let (volume, groups, inodes) = (
+            self.store.volume(),
+            self.store.groups(),
+            self.store.inodes(),
+        );
         let bits = self.inode_bits(group).unwrap_or_default();
-        for index in 0..self.inodes_used_in(number, group) {
-            let ino = number * self.volume.inodes_per_group + index + 1;
-            let read = self.inode_in(group, index);
-            let inode = match read.and_then(|at| self.inode_unchecked(ino, at)) {
+        for index in 0..groups.inodes_used_in(number, group) {
+            let ino = number * volume.inodes_per_group + index + 1;
+            let read = groups.inode_in(group, index);
+            let inode = match read.and_then(|at| inodes.unchecked(ino, at)) {
                 Ok(inode) => inode,
                 Err(e) => {
                     // The table goes on in blocks that are not there either.
-                    told(visitor, Damaged::Inode, e)?;
+                    told(self.visitor, Damaged::Inode, e)?;
                     return Ok(());
                 }
             };
             let has_bit = bit(&bits, index.into());
             let has_mode = inode.head.i_mode.get() != 0;
             let has_links = inode.head.i_links_count.get() != 0;
-            let is_own = self.volume.is_hidden(ino);
+            let is_own = volume.is_hidden(ino);
             if !(has_links || has_bit && has_mode) {
                 continue;
             }
             if ino == RESIZE_INO {
                 // What its pointers lead to are the blocks that groups count themselves.
-                let roots = self.indirect_roots(&inode);
+                let roots = Indirect::new(self.store.blocks(), &inode).roots();
                 for root in roots.iter().filter(|root| root.block != 0) {
-                    visitor.system(root.block, 1);
+                    self.visitor.system(root.block, 1);
                 }
                 continue;
             }
-            if let Err(e) = self.verify_inode(&inode) {
-                told(visitor, Damaged::Inode, e)?;
+            if let Err(e) = inodes.verify(&inode) {
+                told(self.visitor, Damaged::Inode, e)?;
                 continue;
             }
-            self.scan_inode(&inode, !has_links && !is_own, visitor)?;
+            self.inode(&inode, !has_links && !is_own)?;
         }
         Ok(())
     }
 
-    fn scan_inode(&self, inode: &Inode, is_orphan: bool, visitor: &mut dyn Visitor) -> Result<()> {
+    fn inode(&mut self, inode: &Inode, is_orphan: bool) -> Result<()> {
+        let volume = self.store.volume();
         let is_bad = inode.ino == BAD_INO;
         if !is_bad && let Err(e) = inode.known_kind() {
-            return told(visitor, Damaged::Inode, e);
+            return told(self.visitor, Damaged::Inode, e);
         }
-        visitor.inode(inode, is_orphan)?;
+        self.visitor.inode(inode, is_orphan)?;
         let has_blocks = matches!(
             inode.kind(),
             Some(FileKind::File | FileKind::Dir | FileKind::Symlink)
         );
-        let is_inline = inode.has(iflag::INLINE_DATA) || inode.is_short_link(&self.volume);
+        let is_inline = inode.has(iflag::INLINE_DATA) || inode.is_short_link(volume);
         let mut walk = Walk {
-            store: self,
+            store: self.store,
             inode,
-            visitor,
+            visitor: &mut *self.visitor,
             is_whole: true,
-            left: self.volume.there().saturating_add(16),
+            left: volume.there().saturating_add(16),
         };
         if (has_blocks || is_bad) && !is_inline {
             match inode.has(iflag::EXTENTS) {
@@ -229,7 +205,7 @@ impl Store {
             }
         }
         let is_whole = walk.is_whole;
-        visitor.end(inode, is_whole)
+        self.visitor.end(inode, is_whole)
     }
 }
 
@@ -256,7 +232,7 @@ struct Walk<'a, 'v> {
     left: u64,
 }
 
-impl Walk<'_, '_> {
+impl<'a> Walk<'a, '_> {
     fn bad(&mut self, e: Error) -> Result<()> {
         self.is_whole = false;
         told(self.visitor, Damaged::Map, e)
@@ -270,7 +246,7 @@ impl Walk<'_, '_> {
             return Ok(false);
         };
         self.left = left;
-        if let Err(e) = self.store.check_blocks("i_block", at, first, count) {
+        if let Err(e) = self.store.blocks().check("i_block", at, first, count) {
             self.bad(e)?;
             return Ok(false);
         }
@@ -279,8 +255,16 @@ impl Walk<'_, '_> {
         Ok(is_own)
     }
 
+    fn tree(&self) -> ExtentTree<'a> {
+        ExtentTree::new(self.store.blocks(), self.inode)
+    }
+
+    fn own_pointers(&self) -> Indirect<'a> {
+        Indirect::new(self.store.blocks(), self.inode)
+    }
+
     fn extents(&mut self) -> Result<()> {
-        match self.store.extent_root(self.inode) {
+        match self.tree().root() {
             Ok(root) => self.node(&root, 0, 1 << 32),
             Err(e) => self.bad(e),
         }
@@ -298,7 +282,7 @@ impl Walk<'_, '_> {
                     if !self.take(place.block, 1, true)? {
                         continue;
                     }
-                    match self.store.extent_node(self.inode, &place, self.inode.at) {
+                    match self.tree().node(&place, self.inode.at) {
                         Ok(below) => self.node(&below, place.first, place.end)?,
                         Err(e) => self.bad(e)?,
                     }
@@ -317,7 +301,7 @@ impl Walk<'_, '_> {
 
     fn pointers(&mut self) -> Result<()> {
         self.runs(&Pointers::of(self.inode), direct(), 0)?;
-        for root in self.store.indirect_roots(self.inode) {
+        for root in self.own_pointers().roots() {
             self.indirect(root)?;
         }
         Ok(())
@@ -337,18 +321,19 @@ impl Walk<'_, '_> {
         if place.block == 0 || !self.take(place.block, 1, true)? {
             return Ok(());
         }
-        let pointers = match self.store.pointers(self.inode, &place) {
+        let pointers = match self.own_pointers().pointers(&place) {
             Ok(pointers) => pointers,
             Err(e) => return self.bad(e),
         };
-        let count = self.store.volume.block / 4;
+        let count = self.store.volume().block / 4;
         if place.depth == 0 {
             return self.runs(&pointers, usize::try_from(count).unwrap_or(0), place.first);
         }
         for index in 0..count {
             let block = pointers.get(usize::try_from(index).unwrap_or(usize::MAX));
             if block != 0 {
-                self.indirect(self.store.below_pointer(&place, index, block))?;
+                let below = self.own_pointers().below(&place, index, block);
+                self.indirect(below)?;
             }
         }
         Ok(())

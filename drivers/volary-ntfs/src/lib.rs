@@ -1,12 +1,44 @@
 //! NTFS, for reading.
 //!
-//! `ondisk` has the structures as they are stored; `volume` is the boot sector, checked; `fixup` tells torn
-//! writes; `record` is one record of the master file table, `mft` where the table lies, `store` what reads it,
-//! `opening` what finds it; `node` is a file with all records that it goes on in; `stream` is what an attribute
-//! holds, by `runs`, packed by `lznt1` or in its record; `index`, `dir` and `upcase` are directories; `reparse` and
-//! `form` say what a node is, `security`, `attr` and `xattr` what else there is to know of it; `metafiles` reads
-//! `$UpCase` and `$Secure`; `ahead` reads before it is asked; `fs` is the
-//! [`FileSystem`](volary_core::FileSystem).
+//! # Rooms
+//!
+//! Each may use those above it, and says at its head what is in it.
+//!
+//! | room | what |
+//! |---|---|
+//! | `disk` | structures as stored, the checked boot sector, update sequences, runs, names, clusters |
+//! | `mft` | the master file table and its records |
+//! | `files` | nodes, what their attributes hold, bitmaps; finds the `$MFT` |
+//! | `directory` | indexes, directories, the order of names |
+//! | `attributes` | kinds, owners, modes and times, security descriptors, extended attributes |
+//! | `store` | an opened volume, which hands out its parts |
+//! | `state` | whether the volume was left cleanly |
+//! | `scan` | goes through all records in use |
+//! | `attached` | an attached volume: the options, the opens and the operations |
+//! | `look`, `check` | `info`, `dump` and `map`; `fsck -n` |
+//!
+//! `ntfs` is what there is to do with a volume.
+//!
+//! # Parts
+//!
+//! What is in memory of a volume is in the parts of a `Store`. What is in memory of a file is in a `Node`,
+//! a `Stream` or a `Directory`, which read by the `Mft` that they are given:
+//!
+//! ```text
+//! Attached               the opens and the operations; has a Store
+//! Store                  an opened volume
+//! ├─ Mft                 records, by the Table, which knows where they lie
+//! │  └─ Clusters         the device and its cache
+//! ├─ Collation           `$UpCase`, once it was asked for
+//! ├─ Secure              descriptors of `$Secure` that were read before
+//! ├─ Attributes          kind and attributes of a node; has Mft and Secure
+//! └─ Xattrs              a node's extended attributes; has Mft and Secure
+//!
+//! Directory              looks up and lists
+//! └─ Index               a tree of entries: its root, its blocks and their bitmap
+//!    └─ Stream           what an attribute holds: bytes of its record, or clusters
+//!       └─ Node          a base record with its attribute list
+//! ```
 //!
 //! # Node ids
 //!
@@ -35,37 +67,17 @@
     )
 )]
 
-mod ahead;
 mod attached;
-mod attr;
+mod attributes;
 mod check;
-mod dir;
-mod dump;
-mod extents;
-mod fixup;
-mod form;
-mod fs;
-mod index;
-mod info;
-mod lznt1;
-mod map;
-mod metafiles;
+mod directory;
+mod disk;
+mod files;
+mod look;
 mod mft;
-mod names;
-mod node;
 mod ntfs;
-mod ondisk;
-mod opening;
-mod record;
-mod reparse;
-mod runs;
 mod scan;
-mod security;
 mod state;
 mod store;
-mod stream;
-mod upcase;
-mod volume;
-mod xattr;
 
 pub use ntfs::{NTFS, Ntfs};

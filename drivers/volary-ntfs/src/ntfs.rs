@@ -1,8 +1,10 @@
 //! The format.
 
-use crate::attached::{Attached, OPTIONS};
-use crate::fs::NtfsFs;
-use crate::{check, dump, info, map, volume};
+use crate::attached::fs::NtfsFs;
+use crate::attached::operations::{Attached, OPTIONS};
+use crate::check;
+use crate::disk::volume;
+use crate::look::{dump, info, map};
 use std::fmt;
 use std::sync::Arc;
 use volary_core::{

@@ -1,10 +1,10 @@
 //! Goes through all records in use, whatever damage there is.
 
-use crate::node::{Listed, Node};
-use crate::ondisk::{kind, number};
-use crate::record::{Body, Record};
-use crate::store::Store;
-use crate::stream::{Content, Stream};
+use crate::disk::ondisk::{kind, number};
+use crate::files::node::{Listed, Node};
+use crate::files::stream::{Content, Stream};
+use crate::mft::record::{Body, Record};
+use crate::mft::records::Mft;
 use volary_core::{Error, Kind, Result};
 
 /// Receives what a scan meets. An error ends the scan.
@@ -40,121 +40,77 @@ pub(crate) fn is_of_volume(number: u64) -> bool {
     number < number::FIRST_USER && number != number::ROOT
 }
 
-impl Store {
-    /// Checks the whole volume.
+/// A scan under way.
+pub(crate) struct Scan<'a, 'v> {
+    mft: &'a Mft,
+    visitor: &'v mut dyn Visitor,
+}
+
+impl<'a, 'v> Scan<'a, 'v> {
+    pub(crate) fn new(mft: &'a Mft, visitor: &'v mut dyn Visitor) -> Self {
+        Self { mft, visitor }
+    }
+
+    /// Goes through the whole volume.
     ///
     /// # Errors
-    /// Of `visitor`; `Io`.
-    pub(crate) fn scan(&self, visitor: &mut dyn Visitor) -> Result<()> {
-        let records = self.mft.records(&self.volume);
+    /// Of the visitor; `Io`.
+    pub(crate) fn volume(&mut self) -> Result<()> {
+        let records = self.mft.count();
         for number in 0..records {
-            visitor.at(number, records)?;
-            match self.record(number) {
-                Ok(record) if !record.is_used() => visitor.unused(number)?,
-                Ok(record) if record.base().is_some() => visitor.extension(&record)?,
-                Ok(record) => self.scan_node(record, visitor)?,
-                Err(e) => told(visitor, number, "record", e)?,
+            self.visitor.at(number, records)?;
+            match self.mft.record(number) {
+                Ok(record) if !record.is_used() => self.visitor.unused(number)?,
+                Ok(record) if record.base().is_some() => self.visitor.extension(&record)?,
+                Ok(record) => self.node(record)?,
+                Err(e) => told(self.visitor, number, "record", e)?,
             }
         }
         Ok(())
     }
 
-    pub(crate) fn scan_node(&self, record: Record, visitor: &mut dyn Visitor) -> Result<()> {
+    /// Goes through a node, by its first record.
+    ///
+    /// # Errors
+    /// Of the visitor; `Io`.
+    pub(crate) fn node(&mut self, record: Record) -> Result<()> {
         let number = record.number;
-        let node = match self.with_list(record) {
+        let node = match Node::with_list(self.mft, record) {
             Ok(node) => node,
-            Err(e) => return told(visitor, number, "attribute-list", e),
+            Err(e) => return told(self.visitor, number, "attribute-list", e),
         };
-        visitor.node(&node)?;
-        self.scan_list(&node, visitor)?;
+        self.visitor.node(&node)?;
+        self.list(&node)?;
         for (kind, name) in attributes(&node) {
-            match self.stream(&node, kind, &name) {
+            match node.stream(self.mft, kind, &name) {
                 Ok(Some(stream)) if matches!(stream.content, Content::Mapped(_)) => {
-                    visitor.stream(&node, kind, &name, &stream)?;
+                    self.visitor.stream(&node, kind, &name, &stream)?;
                 }
                 Ok(_) => {}
                 // What is not known is no damage.
                 Err(e) if e == Kind::Unsupported => {}
-                Err(e) => told(visitor, number, "runs", e)?,
+                Err(e) => told(self.visitor, number, "runs", e)?,
             }
         }
         Ok(())
     }
 
     /// Gives the list itself, which is in no list, if it has clusters.
-    fn scan_list(&self, node: &Node, visitor: &mut dyn Visitor) -> Result<()> {
+    fn list(&mut self, node: &Node) -> Result<()> {
         let record = &node.record;
         let mut all = record.attrs.iter();
         let index = all.position(|attr| attr.kind == kind::ATTRIBUTE_LIST);
         let Some(index) = index.filter(|_| node.list.is_some()) else {
             return Ok(());
         };
-        match Stream::of(self, record, index, &[]) {
+        match Stream::of(self.mft, record, index, &[]) {
             Ok(stream) if matches!(stream.content, Content::Mapped(_)) => {
-                visitor.stream(node, kind::ATTRIBUTE_LIST, &[], &stream)
+                self.visitor
+                    .stream(node, kind::ATTRIBUTE_LIST, &[], &stream)
             }
             Ok(_) => Ok(()),
-            Err(e) => told(visitor, record.number, "attribute-list", e),
+            Err(e) => told(self.visitor, record.number, "attribute-list", e),
         }
-    }
-
-    /// Gives `each` the clusters of a stream, in order, without holes.
-    ///
-    /// # Errors
-    /// `Corrupt`; `Io`; of `each`.
-    pub(crate) fn each_place(
-        &self,
-        stream: &Stream,
-        each: &mut dyn FnMut(u64, u64) -> Result<()>,
-    ) -> Result<()> {
-        let Content::Mapped(mapped) = &stream.content else {
-            return Ok(());
-        };
-        stream.each_run(self, None, (0, mapped.end), |run| match run.place {
-            Some(place) => each(place, run.len),
-            None => Ok(()),
-        })
-    }
-
-    /// Gives `each` the stretches of clusters that the bitmap has as in use, as far as the volume
-    /// goes.
-    ///
-    /// # Errors
-    /// `Io`; `Interrupted` of `each`. A bitmap that is damaged ends where it cannot be read.
-    pub(crate) fn each_used(&self, each: &mut dyn FnMut(u64, u64) -> Result<()>) -> Result<()> {
-        let clusters = self.volume.there();
-        let read = self.node_of(number::BITMAP);
-        let stream = read.and_then(|node| self.stream(&node, kind::DATA, &[]));
-        let Ok(Some(stream)) = stream else {
-            return Ok(());
-        };
-        let len = stream.size.min(clusters.div_ceil(8));
-        let mut run: Option<(u64, u64)> = None;
-        let read = self.each_part(&stream, len, &mut |at, part| {
-            for (byte, index) in part.unwrap_or_default().iter().zip(at..) {
-                let first = index.saturating_mul(8);
-                for cluster in (first..first.saturating_add(8)).filter(|one| *one < clusters) {
-                    if byte >> (cluster % 8) & 1 == 0 {
-                        continue;
-                    }
-                    match &mut run {
-                        Some((start, count)) if *start + *count == cluster => *count += 1,
-                        _ => {
-                            if let Some((start, count)) = run.replace((cluster, 1)) {
-                                each(start, count)?;
-                            }
-                        }
-                    }
-                }
-            }
-            Ok(())
-        });
-        if let Err(e) = read
-            && matches!(e.kind(), Kind::Io | Kind::Interrupted)
-        {
-            return Err(e);
-        }
-        run.map_or(Ok(()), |(start, count)| each(start, count))
     }
 }
 

@@ -1,8 +1,8 @@
 //! Whether the volume was left cleanly: its flags, and its log.
 
-use crate::node::Node;
-use crate::ondisk::{VolumeInformation, kind, number, vflag};
-use crate::store::Store;
+use crate::disk::ondisk::{VolumeInformation, kind, number, vflag};
+use crate::files::node::Node;
+use crate::mft::records::Mft;
 use volary_core::Result;
 use zerocopy::FromBytes;
 
@@ -24,6 +24,32 @@ const RESTART_FLAGS: usize = 14;
 const CLEAN: u16 = 2;
 const NO_CLIENT: u16 = 0xffff;
 
+impl About {
+    /// Reads what `$Volume` says.
+    ///
+    /// # Errors
+    /// `Corrupt`; `Io`.
+    pub(crate) fn read(mft: &Mft) -> Result<Self> {
+        let node = Node::of(mft, number::VOLUME)?;
+        let label = node.value(mft, (kind::VOLUME_NAME, "$VOLUME_NAME"), LABEL_MAX)?;
+        let told = node.value(
+            mft,
+            (kind::VOLUME_INFORMATION, "$VOLUME_INFORMATION"),
+            LABEL_MAX,
+        )?;
+        let told = told.unwrap_or_default();
+        let raw = VolumeInformation::read_from_prefix(&told).ok();
+        let (version, flags) = raw.map_or(((0, 0), 0), |(raw, _)| {
+            ((raw.major, raw.minor), raw.flags.get())
+        });
+        Ok(Self {
+            label: crate::disk::names::wtf8(&crate::disk::names::units(&label.unwrap_or_default())),
+            version,
+            flags,
+        })
+    }
+}
+
 /// The state of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Log {
@@ -38,6 +64,21 @@ pub(crate) enum Log {
 }
 
 impl Log {
+    /// Reads the state of the log.
+    ///
+    /// # Errors
+    /// `Corrupt`; `Io`.
+    pub(crate) fn read(mft: &Mft) -> Result<Self> {
+        let node = Node::of(mft, number::LOG)?;
+        let Some(stream) = node.stream(mft, kind::DATA, &[])? else {
+            return Ok(Self::Unknown);
+        };
+        let mut page = vec![0; 4096];
+        let len = stream.read(mft, 0, &mut page)?;
+        page.truncate(len);
+        Ok(log_of(&page))
+    }
+
     pub(crate) fn words(self) -> &'static str {
         match self {
             Self::Empty => "empty",
@@ -68,53 +109,10 @@ fn log_of(page: &[u8]) -> Log {
     }
 }
 
-impl Store {
-    /// Returns what `$Volume` says.
-    ///
-    /// # Errors
-    /// `Corrupt`; `Io`.
-    pub(crate) fn about(&self) -> Result<About> {
-        let node = self.node_of(number::VOLUME)?;
-        let label = self.value(&node, (kind::VOLUME_NAME, "$VOLUME_NAME"), LABEL_MAX)?;
-        let told = self.value(
-            &node,
-            (kind::VOLUME_INFORMATION, "$VOLUME_INFORMATION"),
-            LABEL_MAX,
-        )?;
-        let told = told.unwrap_or_default();
-        let raw = VolumeInformation::read_from_prefix(&told).ok();
-        let (version, flags) = raw.map_or(((0, 0), 0), |(raw, _)| {
-            ((raw.major, raw.minor), raw.flags.get())
-        });
-        Ok(About {
-            label: crate::names::wtf8(&crate::names::units(&label.unwrap_or_default())),
-            version,
-            flags,
-        })
-    }
-
-    /// Returns the state of the log.
-    ///
-    /// # Errors
-    /// `Corrupt`; `Io`.
-    pub(crate) fn log(&self) -> Result<Log> {
-        let node: Node = self.node_of(number::LOG)?;
-        let Some(stream) = self.stream(&node, kind::DATA, &[])? else {
-            return Ok(Log::Unknown);
-        };
-        let mut page = vec![0; 4096];
-        let len = stream.read(self, 0, &mut page)?;
-        page.truncate(len);
-        Ok(log_of(&page))
-    }
-}
-
 /// Returns what shows that the volume was not cleanly left, if anything does.
-pub(crate) fn not_clean(store: &Store) -> Option<String> {
-    let is_dirty = store
-        .about()
-        .is_ok_and(|about| about.flags & vflag::DIRTY != 0);
-    let log = store.log().unwrap_or(Log::Unknown);
+pub(crate) fn not_clean(mft: &Mft) -> Option<String> {
+    let is_dirty = About::read(mft).is_ok_and(|about| about.flags & vflag::DIRTY != 0);
+    let log = Log::read(mft).unwrap_or(Log::Unknown);
     let words = match (is_dirty, log) {
         (true, _) => "the volume is marked as one that has to be checked",
         (false, Log::Open) => {

@@ -1,185 +1,74 @@
-//! Reads records of the master file table, each checked.
+//! An opened volume: its parts, each with what it holds.
 
-use crate::mft::Mft;
-use crate::ondisk::{Reference, number};
-use crate::record::{Body, Record};
-use crate::runs::{self, Part, Run};
-use crate::security::Secure;
-use crate::upcase::Upcase;
-use crate::volume::Volume;
-use std::sync::{Arc, OnceLock};
-use volary_block::{Cache, CacheOptions};
-use volary_core::{BlockDevice, Error, Kind, Result};
+use crate::attributes::attr::{Attributes, Owner};
+use crate::attributes::secure::Secure;
+use crate::attributes::xattr::Xattrs;
+use crate::directory::dir::{Directory, Entry};
+use crate::directory::upcase::{Collation, Upcase};
+use crate::disk::clusters::Clusters;
+use crate::disk::volume::Volume;
+use crate::files::node::Node;
+use crate::files::opening;
+use crate::mft::records::Mft;
+use std::sync::Arc;
+use volary_core::{BlockDevice, Result};
 
-/// A volume and the device that it is on.
+/// An opened volume.
 pub(crate) struct Store {
-    pub(crate) cache: Cache,
-    pub(crate) volume: Volume,
-    pub(crate) mft: Mft,
-    pub(crate) upcase: OnceLock<Upcase>,
-    pub(crate) secure: Secure,
+    mft: Mft,
+    collation: Collation,
+    secure: Secure,
 }
 
 impl Store {
-    /// Returns a volume on a device whose master file table is not known yet.
-    pub(crate) fn new(dev: Arc<dyn BlockDevice>, volume: Volume, memory: u64) -> Self {
-        let io_size = 64 << 10;
-        Self {
-            cache: Cache::new(dev, CacheOptions { memory, io_size }),
-            volume,
-            mft: Mft::default(),
-            upcase: OnceLock::new(),
-            secure: Secure::default(),
-        }
-    }
-
-    /// Reads bytes of the volume. Errors name `what_at`, where the volume refers to them.
-    ///
-    /// # Errors
-    /// `Corrupt` past the end of the device; `Io`.
-    pub(crate) fn read(&self, at: u64, buf: &mut [u8], what_at: u64) -> Result<()> {
-        let end = at.checked_add(buf.len() as u64);
-        if end.is_none_or(|end| end > self.volume.device) {
-            let found = format!("{} bytes at {at}", buf.len());
-            let expected = format!("inside of the device of {} bytes", self.volume.device);
-            return Err(Error::corrupt("run", what_at, found, expected));
-        }
-        self.cache.read_once(at, buf)
-    }
-
-    /// Returns the byte offset of a record on the device.
-    ///
-    /// # Errors
-    /// `Stale` for a number that no record has; `Corrupt` where the table has a hole.
-    pub(crate) fn record_at(&self, number: u64) -> Result<u64> {
-        let offset = self.mft.offset_of(number, &self.volume)?;
-        let cluster = self.volume.cluster;
-        let run = self.mft.run(offset / cluster)?;
-        let place = run.place.ok_or_else(|| self.mft.hole(number))?;
-        Ok(place
-            .saturating_mul(cluster)
-            .saturating_add(offset % cluster))
-    }
-
-    /// Returns the bytes of a record, as they are stored, and where they stand.
-    fn record_bytes(&self, number: u64) -> Result<(u64, Vec<u8>)> {
-        let at = self.record_at(number)?;
-        let cluster = self.volume.cluster;
-        let mut bytes = vec![0; self.volume.record];
-        let mut offset = self.mft.offset_of(number, &self.volume)?;
-        let mut rest = bytes.as_mut_slice();
-        while !rest.is_empty() {
-            let run = self.mft.run(offset / cluster)?;
-            let place = run.place.ok_or_else(|| self.mft.hole(number))?;
-            let within = offset % cluster;
-            let there = run.len.saturating_mul(cluster).saturating_sub(within);
-            let len = usize::try_from(there).unwrap_or(usize::MAX).min(rest.len());
-            let (part, more) = rest.split_at_mut_checked(len).unwrap_or_default();
-            let from = place.saturating_mul(cluster).saturating_add(within);
-            self.read_kept(from, part)?;
-            offset = offset.saturating_add(len as u64);
-            rest = more;
-        }
-        Ok((at, bytes))
-    }
-
-    /// Reads through the cache.
-    pub(crate) fn read_kept(&self, at: u64, buf: &mut [u8]) -> Result<()> {
-        let end = at.checked_add(buf.len() as u64);
-        if end.is_none_or(|end| end > self.volume.device) {
-            let expected = format!("inside of the device of {} bytes", self.volume.device);
-            return Err(Error::corrupt("record", at, "past the end", expected));
-        }
-        self.cache.read(at, buf)
-    }
-
-    /// Returns a record, whether it is in use or not. Reads a damaged one from `$MFTMirr` if that has a copy.
-    ///
-    /// # Errors
-    /// `Stale` for a number that no record has; `Corrupt`; `Io`.
-    pub(crate) fn record(&self, number: u64) -> Result<Record> {
-        match self.record_itself(number) {
-            Err(e) if number < number::MIRRORED && e == Kind::Corrupt => {
-                self.mirrored(number).map_err(|_| e)
-            }
-            read => read,
-        }
-    }
-
-    /// Returns a record as the `$MFT` holds it, without a look at the mirror.
-    ///
-    /// # Errors
-    /// As [`record`](Self::record).
-    pub(crate) fn record_itself(&self, number: u64) -> Result<Record> {
-        let (at, bytes) = self.record_bytes(number)?;
-        Record::of(number, at, bytes)
-    }
-
-    /// Returns a record of the mirror.
+    /// Opens the volume on a device by its boot sector.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
-    pub(crate) fn mirrored(&self, number: u64) -> Result<Record> {
-        let within = number.saturating_mul(self.volume.record as u64);
-        let mirror = self.volume.mirror.saturating_mul(self.volume.cluster);
-        let at = mirror.saturating_add(within);
-        let mut bytes = vec![0; self.volume.record];
-        self.read_kept(at, &mut bytes)?;
-        Record::of(number, at, bytes)
+    pub(crate) fn open(dev: Arc<dyn BlockDevice>, volume: Volume, memory: u64) -> Result<Self> {
+        Ok(Self {
+            mft: opening::open(Clusters::new(dev, volume, memory))?,
+            collation: Collation::default(),
+            secure: Secure::default(),
+        })
     }
 
-    /// Returns a record that a reference leads to.
-    ///
-    /// # Errors
-    /// `Stale` for one that is gone, or that another file has now; as [`record`](Self::record).
-    pub(crate) fn referred(&self, to: Reference) -> Result<Record> {
-        let record = self.record(to.number)?;
-        let is_same = to.sequence == 0 || record.head.sequence.get() == to.sequence;
-        match record.is_used() && is_same {
-            true => Ok(record),
-            false => Err(Kind::Stale.into()),
-        }
+    pub(crate) fn mft(&self) -> &Mft {
+        &self.mft
     }
 
-    /// Returns an extension record of the record `base`.
-    ///
-    /// # Errors
-    /// `Corrupt` for an extension record; as [`record`](Self::record).
-    pub(crate) fn extension(&self, base: u64, to: Reference) -> Result<Record> {
-        let gone = |at, found: String| {
-            let expected = format!("a record that goes on from {base}");
-            Error::corrupt("attribute list", at, found, expected)
-        };
-        let record = self.referred(to).map_err(|e| match e.kind() {
-            Kind::Stale => {
-                let at = self.record_at(base).unwrap_or(0);
-                gone(at, format!("record {}, which is not in use", to.number))
-            }
-            _ => e,
-        })?;
-        let is_own = to.number == base || record.base().is_some_and(|own| own.number == base);
-        match is_own {
-            true => Ok(record),
-            false => Err(gone(record.at, format!("record {}", to.number))),
-        }
+    /// Returns the checked boot sector.
+    pub(crate) fn volume(&self) -> &Volume {
+        self.mft.volume()
     }
 
-    /// Returns the runs of a part of an attribute of a file.
+    /// Returns the volume's table of upper case.
     ///
     /// # Errors
-    /// As [`extension`](Self::extension); `Corrupt` if it is not there.
-    pub(crate) fn part(&self, base: u64, part: &Part) -> Result<Vec<Run>> {
-        let record = self.extension(base, part.record)?;
-        let found = record.attrs.iter().find_map(|attr| match &attr.body {
-            Body::Mapped(map) if attr.id == part.id && map.first == part.first => Some((attr, map)),
-            _ => None,
-        });
-        let (attr, map) = found.ok_or_else(|| {
-            let found = format!("no attribute {} (record {})", part.id, part.record.number);
-            Error::corrupt("attribute list", record.at, found, "one from there on")
-        })?;
-        let ends = (map.first, map.end);
-        let (at, clusters) = (record.at_of(attr), self.volume.clusters);
-        runs::decode(record.bytes(&map.pairs), at, ends, clusters)
+    /// `Corrupt`; `Io`.
+    pub(crate) fn upcase(&self) -> Result<&Upcase> {
+        self.collation.upcase(&self.mft)
+    }
+
+    /// Returns the entry of a name in a directory, whatever its case.
+    ///
+    /// # Errors
+    /// `Corrupt`; `Io`.
+    pub(crate) fn find(&self, dir: &Directory, name: &[u8]) -> Result<Option<Entry>> {
+        dir.find(&self.mft, &self.collation, name)
+    }
+
+    pub(crate) fn secure(&self) -> &Secure {
+        &self.secure
+    }
+
+    /// Returns what tells the attributes of nodes, where `owner` owns those that nobody else does.
+    pub(crate) fn attributes<'a>(&'a self, owner: &'a Owner) -> Attributes<'a> {
+        Attributes::new(&self.mft, &self.secure, owner)
+    }
+
+    /// Returns a node's extended attributes.
+    pub(crate) fn xattrs<'a>(&'a self, node: &'a Node) -> Xattrs<'a> {
+        Xattrs::new(&self.mft, &self.secure, node)
     }
 }

@@ -34,9 +34,7 @@ const TYPES: &[(&str, &str, usize, usize, &str)] = &[
     ),
     ("drivers/volary-cedar", "Attached", 57, 4, UNSPLIT),
     ("drivers/volary-cedar", "Core", 51, 4, UNSPLIT),
-    ("drivers/volary-ext4", "Store", 83, 11, UNSPLIT),
     ("drivers/volary-fat", "Mender", 93, 9, UNSPLIT),
-    ("drivers/volary-ntfs", "Store", 57, 14, UNSPLIT),
 ];
 
 /// No reason but work: it is to become parts.

@@ -1,7 +1,8 @@
 //! Groups and inodes: checksums, maps, whom blocks belong to.
 
-use crate::inode::Inode;
-use crate::ondisk::{iflag, incompat};
+use crate::content::indirect::Indirect;
+use crate::disk::ondisk::{iflag, incompat};
+use crate::inodes::inode::Inode;
 use crate::scan::{Damaged, Visitor};
 use crate::store::Store;
 use std::collections::BTreeMap;
@@ -65,7 +66,7 @@ impl<'a, 'f> Inodes<'a, 'f> {
     pub(crate) fn seen(self) -> Seen {
         for (block, (found, said)) in &self.shared {
             if found != said {
-                let at = block * self.store.volume.block;
+                let at = block * self.store.volume().block;
                 let words = format!("{found} inodes have the extended attributes, they say {said}");
                 self.findings.tell(&Finding {
                     code: "xattr-links",
@@ -78,7 +79,7 @@ impl<'a, 'f> Inodes<'a, 'f> {
 
     /// Takes a cluster for the inode; false if another has it.
     fn take(&mut self, cluster: u64) -> bool {
-        let is_bigalloc = self.store.volume.cluster > 1;
+        let is_bigalloc = self.store.volume().cluster > 1;
         if self.seen.clusters.insert(cluster) {
             self.taken += 1;
             if is_bigalloc {
@@ -90,7 +91,7 @@ impl<'a, 'f> Inodes<'a, 'f> {
     }
 
     fn attributes(&mut self, inode: &Inode) -> Result<()> {
-        if let Err(e) = self.store.xattrs(inode) {
+        if let Err(e) = self.store.xattrs(inode).all() {
             if ends(&e) {
                 return Err(e);
             }
@@ -102,13 +103,13 @@ impl<'a, 'f> Inodes<'a, 'f> {
         if inode.file_acl == 0 {
             return Ok(());
         }
-        let cluster = self.store.volume.cluster_of(inode.file_acl);
+        let cluster = self.store.volume().cluster_of(inode.file_acl);
         self.taken += 1;
         if let Some(shared) = self.shared.get_mut(&inode.file_acl) {
             shared.0 += 1;
             return Ok(());
         }
-        if let Ok((head, _)) = self.store.xattr_block(inode) {
+        if let Ok((head, _)) = self.store.xattrs(inode).block() {
             let said = head.h_refcount.get();
             self.shared.insert(inode.file_acl, (1, said));
             if !self.seen.clusters.insert(cluster) {
@@ -124,7 +125,7 @@ impl<'a, 'f> Inodes<'a, 'f> {
 
     /// Compares what the inode says that it takes with what was found.
     fn count(&mut self, inode: &Inode) {
-        let volume = &self.store.volume;
+        let volume = self.store.volume();
         let sectors = self.taken * volume.cluster * (volume.block / 512);
         let has_values = volume.has_incompat(incompat::EA_INODE);
         if sectors != inode.sectors && !has_values && !inode.is_fast {
@@ -139,13 +140,15 @@ impl<'a, 'f> Inodes<'a, 'f> {
     fn size(&mut self, inode: &Inode) {
         let is_odd = match inode.kind() {
             Some(FileKind::Dir) if !inode.has(iflag::INLINE_DATA) => {
-                !inode.size.is_multiple_of(self.store.volume.block)
-                    || inode.check_size(&self.store.volume).is_err()
+                !inode.size.is_multiple_of(self.store.volume().block)
+                    || inode.check_size(self.store.volume()).is_err()
             }
             Some(FileKind::File) if !inode.has(iflag::EXTENTS | iflag::INLINE_DATA) => {
-                self.store.check_reach(inode).is_err()
+                Indirect::new(self.store.blocks(), inode)
+                    .check_reach()
+                    .is_err()
             }
-            _ => inode.check_size(&self.store.volume).is_err(),
+            _ => inode.check_size(self.store.volume()).is_err(),
         };
         if is_odd {
             self.findings.tell(&Finding {
@@ -154,7 +157,7 @@ impl<'a, 'f> Inodes<'a, 'f> {
             });
         }
         if inode.has(iflag::INLINE_DATA)
-            && let Err(e) = self.store.inline(inode)
+            && let Err(e) = self.store.content(inode).inline()
         {
             self.findings.tell(&Finding {
                 code: "size",
@@ -166,12 +169,13 @@ impl<'a, 'f> Inodes<'a, 'f> {
 
 impl Visitor for Inodes<'_, '_> {
     fn group(&mut self, number: u32) -> Result<()> {
-        let (done, all) = (number.into(), self.store.volume.groups.into());
+        let (done, all) = (number.into(), self.store.volume().groups.into());
         self.findings.progress("groups", done, all)
     }
 
     fn system(&mut self, first: u64, count: u64) {
-        if let Err(e) = self.store.check_blocks("group descriptor", 0, first, count) {
+        let blocks = self.store.blocks();
+        if let Err(e) = blocks.check("group descriptor", 0, first, count) {
             self.findings.tell(&Finding {
                 code: "group",
                 ..met(&e)
@@ -179,14 +183,14 @@ impl Visitor for Inodes<'_, '_> {
             return;
         }
         for block in first..first + count {
-            let cluster = self.store.volume.cluster_of(block);
+            let cluster = self.store.volume().cluster_of(block);
             self.seen.clusters.insert(cluster);
         }
     }
 
     fn inode(&mut self, inode: &Inode, is_orphan: bool) -> Result<()> {
         (self.taken, self.own, self.crossed) = (0, Bits::default(), false);
-        let volume = &self.store.volume;
+        let volume = self.store.volume();
         let is_dir = inode.kind() == Some(FileKind::Dir);
         let is_nameless = is_orphan || volume.is_hidden(inode.ino) || inode.has(iflag::EA_INODE);
         if !is_nameless {
@@ -222,7 +226,7 @@ impl Visitor for Inodes<'_, '_> {
     }
 
     fn blocks(&mut self, inode: &Inode, first: u64, count: u64, _: bool) -> Result<bool> {
-        let volume = &self.store.volume;
+        let volume = self.store.volume();
         let clusters = volume.cluster_of(first)..=volume.cluster_of(first + (count - 1));
         let mut is_own = true;
         for cluster in clusters {

@@ -1,10 +1,11 @@
 //! Bitmaps and counts of groups, against what was seen in use.
 
 use super::inodes::Seen;
-use crate::csum;
-use crate::ondisk::{DESC_LEN_32, group};
+use crate::disk::csum;
+use crate::disk::group::Group;
+use crate::disk::ondisk::{DESC_LEN_32, group};
 use crate::scan::bit;
-use crate::store::{Group, Store};
+use crate::store::Store;
 use volary_core::{Finding, Result, Severity};
 use volary_ondisk::reporter::{Reporter, damage, ends, met};
 
@@ -19,15 +20,15 @@ pub(crate) fn check(store: &Store, seen: &Seen, findings: &mut Reporter<'_>) -> 
         findings,
     };
     let (mut clusters, mut inodes, mut is_whole) = (0u64, 0u64, true);
-    for number in 0..store.volume.groups {
-        let (done, all) = (number.into(), store.volume.groups.into());
+    for number in 0..store.volume().groups {
+        let (done, all) = (number.into(), store.volume().groups.into());
         maps.findings.progress("bitmaps", done, all)?;
-        if store.volume.group_start(number) >= store.volume.there() {
+        if store.volume().group_start(number) >= store.volume().there() {
             is_whole = false;
             break;
         }
         // A damaged descriptor was told already.
-        let Ok(group) = store.own_group(number) else {
+        let Ok(group) = store.groups().own_group(number) else {
             is_whole = false;
             continue;
         };
@@ -50,7 +51,7 @@ struct Maps<'a, 'f> {
 
 impl Maps<'_, '_> {
     fn read(&mut self, what: &'static str, group: &Group, block: u64) -> Result<Option<Vec<u8>>> {
-        match self.store.block(what, group.at, block) {
+        match self.store.blocks().block(what, group.at, block) {
             Ok(bytes) => Ok(Some(bytes)),
             Err(e) if ends(&e) => Err(e),
             // It was told with the group.
@@ -59,13 +60,13 @@ impl Maps<'_, '_> {
     }
 
     fn sum(&mut self, what: &'static str, group: &Group, bytes: &[u8], stored: u32) {
-        if !self.store.volume.verifies() {
+        if !self.store.volume().verifies() {
             return;
         }
-        let sum = csum::crc32c(self.store.volume.seed, bytes);
-        let is_short = self.store.volume.desc_size <= DESC_LEN_32;
+        let sum = csum::crc32c(self.store.volume().seed, bytes);
+        let is_short = self.store.volume().desc_size <= DESC_LEN_32;
         let sum = if is_short { sum & 0xffff } else { sum };
-        if let Err(e) = self.store.verify(what, group.at, stored, sum) {
+        if let Err(e) = self.store.blocks().verify(what, group.at, stored, sum) {
             self.findings.tell(&Finding {
                 code: "bitmap-sum",
                 ..met(&e)
@@ -74,7 +75,7 @@ impl Maps<'_, '_> {
     }
 
     fn blocks(&mut self, number: u32, group: &Group) -> Result<()> {
-        let volume = &self.store.volume;
+        let volume = self.store.volume();
         if group.has(group::BLOCK_UNINIT) {
             return Ok(());
         }
@@ -127,7 +128,7 @@ impl Maps<'_, '_> {
     }
 
     fn inodes(&mut self, number: u32, group: &Group) -> Result<()> {
-        let volume = &self.store.volume;
+        let volume = self.store.volume();
         if group.has(group::INODE_UNINIT) {
             return Ok(());
         }
@@ -165,7 +166,7 @@ impl Maps<'_, '_> {
 
     /// The superblock's counts are brought up to date when the volume is left, and not before.
     fn superblock(&mut self, clusters: u64, inodes: u64) {
-        let volume = &self.store.volume;
+        let volume = self.store.volume();
         let raw = &volume.raw;
         let high = u64::from(raw.s_free_blocks_count_hi.get()) << 32;
         let blocks = high | u64::from(raw.s_free_blocks_count_lo.get());

@@ -1,15 +1,17 @@
-//! Checks a volume, with what its journal holds. Nothing is mended: the driver reads only, so far.
+//! Checks a volume, with what its journal holds. Nothing is mended: the driver reads only, so far. May use
+//! all rooms but `look`'s `dump` and `map`.
 
 mod inodes;
 mod maps;
 mod names;
 
-use crate::attached::{How, open};
-use crate::info::LOOK_MEMORY;
-use crate::ondisk::{incompat, state};
-use crate::replica;
+use crate::attached::open::{How, open};
+use crate::disk::ondisk::{incompat, state};
+use crate::disk::replica;
+use crate::disk::volume::{self, Volume};
+use crate::look::info::LOOK_MEMORY;
+use crate::scan::scan;
 use crate::store::Store;
-use crate::volume::{self, Volume};
 use inodes::Inodes;
 use std::sync::Arc;
 use volary_block::ByReplica;
@@ -41,12 +43,12 @@ pub(crate) fn check(
     let store = opened(&dev, how, &mut findings)?;
     head(&store, &mut findings);
     let mut inodes = Inodes::new(&store, &mut findings);
-    store.scan(&mut inodes)?;
+    scan(&store, &mut inodes)?;
     let mut seen = inodes.seen();
     names::check(&store, &mut seen, &mut findings)?;
     names::links(&store, &seen, &mut findings);
     // What fast commits changed is in no bitmap yet.
-    if store.fast.is_empty() && how.replays {
+    if store.fast().is_empty() && how.replays {
         maps::check(&store, &seen, &mut findings)?;
     }
     Ok(CheckReport {
@@ -92,7 +94,7 @@ fn opened(dev: &Arc<dyn BlockDevice>, how: How, findings: &mut Reporter<'_>) -> 
 
 /// What the superblock says of the volume's state.
 fn head(store: &Store, findings: &mut Reporter<'_>) {
-    let volume = &store.volume;
+    let volume = store.volume();
     let size = volume.blocks.saturating_mul(volume.block);
     if size > volume.device {
         let message = format!("the volume has {size} bytes, the device {}", volume.device);
@@ -107,7 +109,7 @@ fn head(store: &Store, findings: &mut Reporter<'_>) {
         severity: Severity::Note,
         ..state(message)
     };
-    if let Some(replayed) = &store.replayed {
+    if let Some(replayed) = store.blocks().replayed() {
         let words = format!(
             "the journal has {} transactions that are not in their places yet; what follows is \
              the volume with them",

@@ -1,10 +1,10 @@
 //! Directories: entries, hash trees, names of each inode.
 
 use super::inodes::Seen;
-use crate::dir::{Chunk, Entry, can_be_asked_for};
-use crate::htree;
-use crate::inode::Inode;
-use crate::ondisk::{ROOT_INO, iflag};
+use crate::directory::dir::{Chunk, Entry, can_be_asked_for};
+use crate::directory::htree;
+use crate::disk::ondisk::{ROOT_INO, iflag};
+use crate::inodes::inode::Inode;
 use crate::store::Store;
 use std::collections::HashSet;
 use volary_core::{FileKind, Finding, Kind, Result, Severity};
@@ -80,7 +80,7 @@ impl Walk<'_, '_> {
     }
 
     fn dir(&mut self, at: usize, ino: u32) -> Result<()> {
-        let inode = match self.store.node_of(ino) {
+        let inode = match self.store.inodes().node_of(ino) {
             Ok(inode) => inode,
             // It was told with its inode.
             Err(e) if !ends(&e) => {
@@ -105,7 +105,7 @@ impl Walk<'_, '_> {
         self.parent(at, &inode);
         self.chunks(at, &inode)?;
         self.tree(at, &inode);
-        for (name, ino) in self.store.fast.added(inode.ino) {
+        for (name, ino) in self.store.fast().added(inode.ino) {
             let entry = Entry {
                 ino: *ino,
                 kind: None,
@@ -121,7 +121,7 @@ impl Walk<'_, '_> {
     fn parent(&mut self, at: usize, inode: &Inode) {
         let above = self.dirs.get(at).map_or(0, |dir| dir.parent);
         let above = self.dirs.get(above).map_or(ROOT_INO, |dir| dir.ino);
-        let words = match self.store.parent_of(inode) {
+        let words = match self.store.directory(inode).parent() {
             Ok(parent) if parent == above => return,
             Ok(parent) => format!("'..' leads to inode {parent}, it is in inode {above}"),
             Err(e) => e.to_string(),
@@ -137,11 +137,12 @@ impl Walk<'_, '_> {
     }
 
     fn chunks(&mut self, at: usize, inode: &Inode) -> Result<()> {
+        let dir = self.store.directory(inode);
         let (mut start, done) = (0, at as u64);
-        while start < self.store.dir_end(inode) {
+        while start < dir.end() {
             self.findings
                 .progress("directories", done, self.seen.dirs)?;
-            match self.store.chunk(inode, start) {
+            match dir.chunk(start) {
                 Ok(None) => break,
                 Ok(Some(chunk)) => {
                     start = chunk.end();
@@ -164,7 +165,7 @@ impl Walk<'_, '_> {
                     }
                     start = match inode.has(iflag::INLINE_DATA) {
                         true => break,
-                        false => self.store.chunk_start(inode, start) + self.store.volume.block,
+                        false => dir.chunk_start(start) + self.store.volume().block,
                     };
                 }
             }
@@ -173,13 +174,14 @@ impl Walk<'_, '_> {
     }
 
     fn entries(&mut self, at: usize, inode: &Inode, chunk: &Chunk) -> Result<()> {
+        let dir = self.store.directory(inode);
         let mut place = chunk.start;
         loop {
-            match self.store.entry(inode, chunk, place) {
+            match dir.entry(chunk, place) {
                 Ok(None) => return Ok(()),
                 Ok(Some(entry)) => {
                     place = entry.end;
-                    let is_gone = self.store.fast.is_removed(inode.ino, &entry.name);
+                    let is_gone = self.store.fast().is_removed(inode.ino, &entry.name);
                     if !entry.is_dot() && !is_gone {
                         self.entry(at, inode, &entry)?;
                     }
@@ -213,7 +215,7 @@ impl Walk<'_, '_> {
                 name,
             );
         }
-        let below = match self.store.node_of(entry.ino) {
+        let below = match self.store.inodes().node_of(entry.ino) {
             Ok(below) => below,
             Err(e) if ends(&e) => return Err(e),
             Err(e) if e == Kind::Stale => {
@@ -291,10 +293,11 @@ impl Walk<'_, '_> {
     }
 
     fn tree_is_wrong(&self, inode: &Inode) -> Option<String> {
-        let block = self.store.volume.block;
+        let dir = self.store.directory(inode);
+        let block = self.store.volume().block;
         let blocks = inode.size / block;
         // What cannot be read was told with the directory's blocks.
-        let first = self.store.chunk(inode, 0).ok()??;
+        let first = dir.chunk(0).ok()??;
         let root = htree::Root::of(&first.bytes);
         let Some(root) = root.filter(|root| root.levels <= 3) else {
             return Some("the directory has no root of a hash tree".into());
@@ -302,7 +305,7 @@ impl Walk<'_, '_> {
         let mut met = HashSet::from([0]);
         let mut todo = vec![(0u64, 0u8)];
         while let Some((number, depth)) = todo.pop() {
-            let chunk = self.store.chunk(inode, number * block).ok()??;
+            let chunk = dir.chunk(number * block).ok()??;
             let Some(node) = htree::Node::of(&chunk.bytes, number == 0) else {
                 return Some(format!("block {number} is no node of the hash tree"));
             };
@@ -328,7 +331,7 @@ impl Walk<'_, '_> {
 /// Compares the names of each inode with those that it says it has.
 pub(crate) fn links(store: &Store, seen: &Seen, findings: &mut Reporter<'_>) {
     for (ino, node) in seen.nodes.iter().filter(|(_, node)| !node.is_nameless) {
-        let at = store.inode_at(*ino).unwrap_or(0);
+        let at = store.groups().inode_at(*ino).unwrap_or(0);
         // Where directories could not be looked at, names are missing that are there.
         let is_known = !seen.is_partial;
         if node.found == 0 && is_known {

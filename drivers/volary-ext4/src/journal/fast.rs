@@ -1,9 +1,9 @@
 //! Fast commits: a list of changes after the log (journal.rst, "Fast commits"), in the little
 //! byte order.
 
-use crate::csum;
+use crate::disk::csum;
+use crate::disk::ondisk::{INODE_HEAD, fctag, jfeature};
 use crate::journal::superblock::Journal;
-use crate::ondisk::{INODE_HEAD, fctag, jfeature};
 use crate::store::Store;
 use volary_core::{Error, Kind, Result};
 
@@ -75,7 +75,7 @@ impl Reading<'_> {
             fctag::ADD_RANGE => len == 16,
             fctag::DEL_RANGE => len == 12,
             fctag::CREAT | fctag::LINK | fctag::UNLINK => named(len),
-            fctag::INODE => (4 + INODE_HEAD..=4 + self.store.volume.inode_size).contains(&len),
+            fctag::INODE => (4 + INODE_HEAD..=4 + self.store.volume().inode_size).contains(&len),
             fctag::PAD => true,
             fctag::TAIL => len >= 8,
             fctag::HEAD => len == 8,
@@ -104,7 +104,7 @@ impl Reading<'_> {
                 // All but the checksum, which ends the value.
                 let sum = csum::crc32c(self.sum, whole.get(..8).unwrap_or_default());
                 self.sum = 0;
-                if word(0) != self.sequence || self.store.volume.is_verified && word(4) != sum {
+                if word(0) != self.sequence || self.store.volume().is_verified && word(4) != sum {
                     return Ok(false);
                 }
                 self.done.append(&mut self.open);

@@ -1,12 +1,12 @@
 //! The log: transactions, each of which counts once its commit block is there.
 
-use crate::csum;
-use crate::journal::replayed::{Copy, Replayed};
-use crate::journal::superblock::Journal;
-use crate::ondisk::{
+use crate::disk::csum;
+use crate::disk::ondisk::{
     BlockTag, BlockTag3, COMMIT_CHECKSUM, CommitHeader, JOURNAL_HEADER, JOURNAL_MAGIC,
     JournalHeader, jblock, jfeature, tflag,
 };
+use crate::disk::replayed::{Copy, Replayed};
+use crate::journal::superblock::Journal;
 use crate::store::Store;
 use std::collections::{HashMap, HashSet};
 use volary_core::{Error, Result};
@@ -130,15 +130,15 @@ impl Log {
             }
         }
         let mut replayed = Replayed {
-            block: store.volume.block,
+            block: store.volume().block,
             transactions: self.transactions,
             ..Replayed::default()
         };
         for (block, written) in newest {
             let at = journal.place(store, written.at)?;
             verify(store, journal, &written, at)?;
-            if block >= store.volume.there() {
-                let expected = format!("less than {}", store.volume.there());
+            if block >= store.volume().there() {
+                let expected = format!("less than {}", store.volume().there());
                 return Err(Error::corrupt("t_blocknr", at, block.to_string(), expected));
             }
             let is_escaped = written.flags & tflag::ESCAPE != 0;
@@ -162,18 +162,20 @@ pub(crate) fn kind_of(bytes: &[u8], sequence: u32) -> Option<u32> {
 
 /// The checksum of a block in the journal, which its tag has.
 fn verify(store: &Store, journal: &Journal, written: &Written, at: u64) -> Result<()> {
-    if !journal.has_sums() || !store.volume.is_verified {
+    if !journal.has_sums() || !store.volume().is_verified {
         return Ok(());
     }
-    let mut bytes = vec![0; store.volume.block as usize];
-    store.cache.read_once(at, &mut bytes)?;
+    let mut bytes = vec![0; store.volume().block as usize];
+    store.blocks().read_once(at, &mut bytes)?;
     let sum = csum::crc32c(journal.seed, &written.sequence.to_be_bytes());
     let sum = csum::crc32c(sum, &bytes);
     let sum = match journal.has(jfeature::CSUM_V3) {
         true => sum,
         false => sum & 0xffff,
     };
-    store.verify("t_checksum", at, written.checksum, sum)
+    store
+        .blocks()
+        .verify("t_checksum", at, written.checksum, sum)
 }
 
 struct Reader<'a> {
@@ -196,7 +198,7 @@ impl Reader<'_> {
 
     /// Returns whether the checksum at the end of a descriptor or revocation block is right.
     fn tail_holds(&self, bytes: &[u8]) -> bool {
-        if !self.journal.has_sums() || !self.store.volume.is_verified {
+        if !self.journal.has_sums() || !self.store.volume().is_verified {
             return true;
         }
         let at = bytes.len().saturating_sub(4);
@@ -292,7 +294,7 @@ impl Reader<'_> {
         let (raw, _) = CommitHeader::read_from_prefix(bytes).map_err(short)?;
         let [sum, ..] = raw.h_chksum.map(|sum| sum.get());
         let time = raw.h_commit_sec.get();
-        let is_right = if !self.store.volume.is_verified {
+        let is_right = if !self.store.volume().is_verified {
             true
         } else if self.journal.has_sums() {
             !done.is_doubtful && csum::holds(self.journal.seed, bytes, COMMIT_CHECKSUM, sum)

@@ -1,14 +1,16 @@
-//! The journal, replayed in memory: which blocks have their newest contents there.
+//! The journal, replayed in memory: which blocks have their newest contents there, and what fast commits
+//! changed after that. May use all rooms above.
 
+mod changes;
 pub(crate) mod fast;
 pub(crate) mod log;
-pub(crate) mod replayed;
 pub(crate) mod superblock;
 
-pub(crate) use replayed::{Overlaid, Replayed};
-
+use crate::disk::blocks::Blocks;
+use crate::disk::volume::Volume;
+use crate::inodes::groups::Groups;
 use crate::store::Store;
-use crate::volume::Volume;
+use changes::Changes;
 use log::Log;
 use std::sync::Arc;
 use superblock::Journal;
@@ -28,11 +30,8 @@ pub(crate) fn replay(dev: &Arc<dyn BlockDevice>, volume: Volume, memory: u64) ->
     let log = Log::read(&store, &journal)?;
     let fast = fast::read(&store, &journal, log.next)?;
     let replayed = Arc::new(log.replay(&store, &journal)?);
-    let over: Arc<dyn BlockDevice> = Arc::new(Overlaid::new(dev.clone(), replayed.clone()));
-    // The superblock goes through the journal as well.
-    let volume = Volume::read(&*over, is_verified)?;
-    let mut store = Store::plain(over, volume, memory);
-    store.replayed = Some(replayed);
-    store.replay_fast(&fast);
-    Ok(store)
+    let blocks = Blocks::overlaid(dev.clone(), replayed, is_verified, memory)?;
+    let groups = Groups::new(blocks);
+    let fast = Changes::replay(&groups, &fast);
+    Ok(Store::new(groups, fast))
 }

@@ -1,12 +1,12 @@
 //! Where the journal is, and what its superblock says (journal.rst, "Super Block").
 
-use crate::csum;
-use crate::inode::Inode;
-use crate::ondisk::{
+use crate::disk::csum;
+use crate::disk::ondisk::{
     FC_BLOCKS, JOURNAL_MAGIC, JOURNAL_SUPER, JOURNAL_SUPER_CHECKSUM, JournalSuper, compat,
     incompat, jblock, jfeature,
 };
-use crate::run::{Run, Spot};
+use crate::disk::run::{Run, Spot};
+use crate::inodes::inode::Inode;
 use crate::store::Store;
 use volary_core::{Error, Kind, Result};
 use volary_ondisk::Ranges;
@@ -29,7 +29,7 @@ impl Journal {
     /// # Errors
     /// As [`read`](Self::read).
     pub(crate) fn of(store: &Store) -> Result<Option<Self>> {
-        let volume = &store.volume;
+        let volume = store.volume();
         let is_wanted =
             volume.has_incompat(incompat::RECOVER) && volume.has_compat(compat::HAS_JOURNAL);
         match is_wanted {
@@ -43,22 +43,21 @@ impl Journal {
     /// # Errors
     /// `Unsupported` for one on another device, and for unknown features; `Corrupt`; `Io`.
     pub(crate) fn read(store: &Store) -> Result<Self> {
-        let volume = &store.volume;
+        let volume = store.volume();
         let ino = volume.raw.s_journal_inum.get();
         if ino == 0 {
             let words = "the journal is on another device; mount with -o noload to read the volume \
                          as it was before";
             return Err(Error::note(Kind::Unsupported, words));
         }
-        let inode = store.inode(ino).map_err(|e| match e.kind() {
+        let inode = store.inodes().inode(ino).map_err(|e| match e.kind() {
             Kind::Stale => {
                 Error::corrupt("s_journal_inum", 1024 + 0xe0, ino.to_string(), "an inode")
             }
             _ => e,
         })?;
         let at = place(store, &inode, 0)?;
-        let mut bytes = vec![0; volume.block as usize];
-        store.cache.read(at, &mut bytes)?;
+        let bytes = store.blocks().bytes(at, volume.block as usize)?;
         let (raw, _) = JournalSuper::read_from_prefix(&bytes)
             .map_err(|_| Error::corrupt("journal superblock", at, "too little", "1024 bytes"))?;
         let head = bytes.get(..JOURNAL_SUPER).unwrap_or_default();
@@ -98,16 +97,16 @@ impl Journal {
         if self.has_sums() {
             let stored = raw.s_checksum.get();
             let is_right = csum::holds(!0, bytes, JOURNAL_SUPER_CHECKSUM, stored);
-            if store.volume.is_verified && !is_right {
+            if store.volume().is_verified && !is_right {
                 return Err(bad("journal s_checksum", stored.into(), "the superblock's"));
             }
         }
         let size = u64::from(raw.s_blocksize.get());
-        if size != store.volume.block {
+        if size != store.volume().block {
             return Err(bad("journal s_blocksize", size, "the volume's"));
         }
         let room = self.inode.size / size;
-        if self.end > room.min(store.volume.there()) {
+        if self.end > room.min(store.volume().there()) {
             return Err(bad("journal s_maxlen", self.end, "what the journal has"));
         }
         self.check_blocks(store)?;
@@ -136,7 +135,7 @@ impl Journal {
     fn check_blocks(&self, store: &Store) -> Result<()> {
         let (mut taken, mut next) = (Ranges::default(), 0);
         while next < self.end {
-            let run = store.run(&self.inode, next)?;
+            let run = store.map(&self.inode).run(next)?;
             let number = data_of(&self.inode, &run)?;
             let count = run.len.min(self.end - next);
             if !taken.take(number, count) {
@@ -190,9 +189,8 @@ impl Journal {
     /// # Errors
     /// As [`place`](Self::place).
     pub(crate) fn block(&self, store: &Store, block: u64) -> Result<Vec<u8>> {
-        let mut bytes = vec![0; store.volume.block as usize];
-        store.cache.read(self.place(store, block)?, &mut bytes)?;
-        Ok(bytes)
+        let at = self.place(store, block)?;
+        store.blocks().bytes(at, store.volume().block as usize)
     }
 
     /// Returns the block after this one in the log, which is a ring.
@@ -205,8 +203,8 @@ impl Journal {
 }
 
 fn place(store: &Store, inode: &Inode, block: u64) -> Result<u64> {
-    let run = store.run(inode, block)?;
-    Ok(data_of(inode, &run)? * store.volume.block)
+    let run = store.map(inode).run(block)?;
+    Ok(data_of(inode, &run)? * store.volume().block)
 }
 
 /// Returns the first block of a run of the journal.

@@ -1,7 +1,8 @@
 //! What is there twice: the boot sector, and the first records.
 
-use crate::ondisk::{BOOT_LEN, kind, number};
-use crate::record::Record;
+use crate::disk::ondisk::{BOOT_LEN, kind, number};
+use crate::files::node::Node;
+use crate::mft::record::Record;
 use crate::store::Store;
 use volary_core::{BlockDevice, Error, Finding, Kind, Result};
 use volary_ondisk::reporter::{Reporter, damage, ends, met};
@@ -21,7 +22,7 @@ pub(super) fn check(
 }
 
 fn sectors(dev: &dyn BlockDevice, store: &Store, findings: &mut Reporter<'_>) -> Result<()> {
-    let volume = &store.volume;
+    let volume = store.volume();
     let at = volume.sectors.saturating_mul(volume.sector);
     if at.saturating_add(BOOT_LEN as u64) > volume.device {
         return Ok(());
@@ -42,13 +43,14 @@ fn sectors(dev: &dyn BlockDevice, store: &Store, findings: &mut Reporter<'_>) ->
 /// Compares where the mirror is, as the boot sector and as its own record say.
 fn place(store: &Store, findings: &mut Reporter<'_>) -> Result<()> {
     let first = |store: &Store| {
-        let node = store.node_of(number::MIRROR)?;
-        let stream = store.stream(&node, kind::DATA, &[])?.ok_or(Kind::Corrupt)?;
-        Ok::<_, Error>((stream.at, stream.run(store, 0)?.place))
+        let mft = store.mft();
+        let node = Node::of(mft, number::MIRROR)?;
+        let stream = node.stream(mft, kind::DATA, &[])?.ok_or(Kind::Corrupt)?;
+        Ok::<_, Error>((stream.at, stream.run(mft, 0)?.place))
     };
     match first(store) {
         Err(e) if ends(&e) => Err(e),
-        Ok((at, place)) if place != Some(store.volume.mirror) => {
+        Ok((at, place)) if place != Some(store.volume().mirror) => {
             let words = "the boot sector has the mirror in another place than its record";
             findings.tell(&Finding {
                 code: "mirror",
@@ -64,7 +66,7 @@ fn place(store: &Store, findings: &mut Reporter<'_>) -> Result<()> {
 /// Compares the first records with the mirror's.
 fn mirror(store: &Store, findings: &mut Reporter<'_>) -> Result<()> {
     for number in 0..number::MIRRORED {
-        let own = match store.record_itself(number) {
+        let own = match store.mft().record_itself(number) {
             Err(e) if ends(&e) => return Err(e),
             Err(e) if e == Kind::Stale => continue,
             Err(e) => {
@@ -77,7 +79,7 @@ fn mirror(store: &Store, findings: &mut Reporter<'_>) -> Result<()> {
             }
             Ok(own) => own,
         };
-        let finding = match store.mirrored(number) {
+        let finding = match store.mft().mirrored(number) {
             Err(e) if ends(&e) => return Err(e),
             Err(e) => met(&e),
             Ok(other) if is_same(&own, &other) => continue,

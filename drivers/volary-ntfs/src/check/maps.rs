@@ -2,7 +2,8 @@
 
 use super::record_bits::RecordBits;
 use super::records::{All, RESERVED};
-use crate::ondisk::number;
+use crate::disk::ondisk::number;
+use crate::files::bitmap::each_used;
 use crate::store::Store;
 use volary_core::{Finding, Result};
 use volary_ondisk::reporter::{Reporter, damage};
@@ -23,8 +24,8 @@ pub(super) fn check(
 
 fn clusters(store: &Store, all: &All, findings: &mut Reporter<'_>) -> Result<()> {
     let (mut both, mut lost, mut first) = (0u64, 0u64, None);
-    let there = store.volume.there();
-    store.each_used(&mut |start, count| {
+    let there = store.volume().there();
+    each_used(store.mft(), &mut |start, count| {
         findings.progress("bitmap", start, there)?;
         let mut own = 0u64;
         all.clusters.gaps(start, count, |gap, count| {
@@ -35,7 +36,7 @@ fn clusters(store: &Store, all: &All, findings: &mut Reporter<'_>) -> Result<()>
         both = both.saturating_add(count.saturating_sub(own));
         Ok(())
     })?;
-    let at = store.record_at(number::BITMAP).unwrap_or(0);
+    let at = store.mft().record_at(number::BITMAP).unwrap_or(0);
     let missing = all.taken.saturating_sub(both);
     if missing > 0 {
         let words = format!("{missing} clusters in use are marked as free");
@@ -62,8 +63,8 @@ fn records(
     bits: &RecordBits<'_>,
     findings: &mut Reporter<'_>,
 ) -> Result<()> {
-    let count = store.mft.records(&store.volume);
-    let at = store.record_at(number::MFT).unwrap_or(0);
+    let count = store.mft().count();
+    let at = store.mft().record_at(number::MFT).unwrap_or(0);
     let (mut missing, mut lost) = (0u64, 0u64);
     for number in (0..count).filter(|number| !RESERVED.contains(number)) {
         if number % 4096 == 0 {

@@ -1,4 +1,4 @@
-//! Checks a volume. Nothing is mended: the driver reads only.
+//! Checks a volume. Nothing is mended: the driver reads only. May use all rooms but `attached`.
 
 mod boot;
 mod maps;
@@ -8,10 +8,11 @@ mod record_bits;
 mod records;
 mod tree;
 
-use crate::info::LOOK_MEMORY;
+use crate::disk::volume::{self, Volume};
+use crate::look::info::LOOK_MEMORY;
+use crate::scan::Scan;
 use crate::state;
 use crate::store::Store;
-use crate::volume::{self, Volume};
 use record_bits::RecordBits;
 use records::Records;
 use std::sync::Arc;
@@ -45,9 +46,9 @@ pub(crate) fn check(
     let store = Store::open(dev.clone(), volume, LOOK_MEMORY)?;
     head(&store, &mut findings)?;
     boot::check(&*dev, &store, &mut findings)?;
-    let bits = RecordBits::of(&store);
+    let bits = RecordBits::of(store.mft());
     let mut records = Records::new(&store, &bits, &mut findings);
-    store.scan(&mut records)?;
+    Scan::new(store.mft(), &mut records).volume()?;
     let mut seen = records.seen()?;
     names::check(&store, &mut seen, &mut findings)?;
     maps::check(&store, &seen, &bits, &mut findings)?;
@@ -64,7 +65,7 @@ pub(crate) fn check(
 
 /// What can be said of the volume as a whole.
 fn head(store: &Store, findings: &mut Reporter<'_>) -> Result<()> {
-    let volume = &store.volume;
+    let volume = store.volume();
     if volume.size() > volume.device {
         let message = format!(
             "the volume has {} bytes, the device {}",
@@ -76,7 +77,7 @@ fn head(store: &Store, findings: &mut Reporter<'_>) -> Result<()> {
             ..damage(0x28, message)
         });
     }
-    if let Some(words) = state::not_clean(store) {
+    if let Some(words) = state::not_clean(store.mft()) {
         findings.tell(&Finding {
             code: "not-clean",
             severity: Severity::Note,

@@ -3,7 +3,9 @@
 use super::path::path;
 use super::records::{All, RESERVED};
 use super::tree::Tree;
-use crate::ondisk::{kind, number};
+use crate::directory::dir::{Directory, I30};
+use crate::disk::ondisk::{kind, number};
+use crate::files::node::Node;
 use crate::store::Store;
 use std::collections::BTreeSet;
 use volary_core::{Finding, Result};
@@ -37,20 +39,20 @@ fn directory(
     all: &mut All,
     findings: &mut Reporter<'_>,
 ) -> Result<()> {
-    let read = store.node_of(number).and_then(|node| {
+    let read = Node::of(store.mft(), number).and_then(|node| {
         // $Extend/$Secure and their kin are indexes of other things.
         match node.is_dir() && node.has(kind::INDEX_ROOT) && !has_names(&node) {
             true => Ok(None),
-            false => store.directory(&node).map(Some),
+            false => Directory::of(store.mft(), &node).map(Some),
         }
     });
     match read {
-        Ok(Some(index)) => Tree::new(store, all, findings, &index, done).check(),
+        Ok(Some(dir)) => Tree::new(store, all, findings, dir.index(), done).check(),
         Ok(None) => Ok(()),
         Err(e) if ends(&e) => Err(e),
         Err(e) => {
             all.is_partial = true;
-            let path = path(store, all, number, None);
+            let path = path(store.mft(), all, number, None);
             findings.tell(&Finding {
                 code: "directory",
                 path: Some(path),
@@ -61,10 +63,10 @@ fn directory(
     }
 }
 
-fn has_names(node: &crate::node::Node) -> bool {
+fn has_names(node: &Node) -> bool {
     node.names_of(kind::INDEX_ROOT)
         .iter()
-        .any(|name| *name == crate::dir::I30)
+        .any(|name| *name == I30)
 }
 
 /// Compares the names of each file with those that directories have.

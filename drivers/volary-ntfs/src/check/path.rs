@@ -1,19 +1,20 @@
 //! Paths of what a check finds.
 
 use super::records::All;
-use crate::names::wtf8;
-use crate::ondisk::number;
-use crate::store::Store;
+use crate::disk::names::wtf8;
+use crate::disk::ondisk::number;
+use crate::files::node::Node;
+use crate::mft::records::Mft;
 
 /// Names of a path that are put together.
 const NAMES_MAX: usize = 64;
 
 /// Returns the path of a directory, or of a name in it, as far as directories are known by now.
-pub(super) fn path(store: &Store, all: &All, dir: u64, name: Option<&[u8]>) -> Vec<u8> {
+pub(super) fn path(mft: &Mft, all: &All, dir: u64, name: Option<&[u8]>) -> Vec<u8> {
     let mut parts: Vec<Vec<u8>> = name.map(<[u8]>::to_vec).into_iter().collect();
     let mut at = dir;
     while at != number::ROOT && parts.len() < NAMES_MAX {
-        let names = store.node_of(at).and_then(|node| store.names(&node));
+        let names = Node::of(mft, at).and_then(|node| node.names(mft));
         let Some(name) = names.ok().and_then(|names| names.into_iter().next()) else {
             break;
         };

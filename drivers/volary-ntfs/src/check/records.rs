@@ -1,13 +1,15 @@
 //! Records and their attributes: whom clusters belong to, and what belongs together.
 
 use super::record_bits::RecordBits;
-use crate::names::wtf8;
-use crate::node::{NameOf, Node};
-use crate::ondisk::{Reference, aflag, kind, number, rflag};
-use crate::record::Record;
+use crate::attributes::form::{Form, Wsl};
+use crate::attributes::secure::shared;
+use crate::disk::names::wtf8;
+use crate::disk::ondisk::{Reference, aflag, kind, number, rflag};
+use crate::files::node::{NameOf, Node};
+use crate::files::stream::{Content, Stream};
+use crate::mft::record::Record;
 use crate::scan::Visitor;
 use crate::store::Store;
-use crate::stream::{Content, Stream};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use volary_core::{Error, FileKind, Finding, Kind, Result};
@@ -132,13 +134,13 @@ impl<'a, 'f> Records<'a, 'f> {
     /// Checks that each security id has a descriptor.
     fn descriptors(&mut self) -> Result<()> {
         for (id, number) in std::mem::take(&mut self.ids) {
-            let words = match self.store.shared_descriptor(id) {
+            let words = match shared(self.store.mft(), id) {
                 Ok(Some(_)) => continue,
                 Ok(None) => "is not in $Secure".to_owned(),
                 Err(e) if ends(&e) => return Err(e),
                 Err(e) => e.to_string(),
             };
-            let at = self.store.record_at(number).unwrap_or(0);
+            let at = self.store.mft().record_at(number).unwrap_or(0);
             let words = format!("record {number}: the security descriptor {id} {words}");
             self.findings.tell(&Finding {
                 code: "security",
@@ -209,7 +211,7 @@ impl<'a, 'f> Records<'a, 'f> {
             self.listed.insert(one.reference.number);
             let is_read = last.as_ref().is_some_and(|(of, _)| *of == one.reference);
             if !is_read {
-                let ids = match self.store.held(node, one) {
+                let ids = match node.held(self.store.mft(), one) {
                     Err(e) if ends(&e) => return Err(e),
                     Err(e) => {
                         self.bad(node.number(), "attribute-list", e)?;
@@ -236,7 +238,7 @@ impl<'a, 'f> Records<'a, 'f> {
 
     /// Checks the names, and the link count.
     fn names(&mut self, node: &Node, seen: &mut Seen) -> Result<()> {
-        let names = match self.store.names(node) {
+        let names = match node.names(self.store.mft()) {
             Err(e) if ends(&e) => return Err(e),
             Err(e) => return self.bad(node.number(), "name", e),
             Ok(names) => names,
@@ -260,7 +262,7 @@ impl<'a, 'f> Records<'a, 'f> {
         };
         let (mut taken, mut crossed, mut end) = (0u64, None, 0u64);
         let all = &mut self.all;
-        let walked = stream.each_run(self.store, None, (0, mapped.end), |run| {
+        let walked = stream.each_run(self.store.mft(), None, (0, mapped.end), |run| {
             end = run.end();
             let Some(place) = run.place else {
                 return Ok(());
@@ -324,8 +326,8 @@ impl Visitor for Records<'_, '_> {
                 Ok(_) => {}
                 Err(e) => self.bad(number, "record", e)?,
             }
-            let wsl = self.store.wsl(node).unwrap_or_default();
-            match self.store.form(node, &wsl).map(|form| form.kind()) {
+            let wsl = Wsl::read(self.store.mft(), node).unwrap_or_default();
+            match Form::of(self.store.mft(), node, &wsl).map(|form| form.kind()) {
                 Err(e) if ends(&e) => return Err(e),
                 Err(e) => self.bad(number, "reparse", e)?,
                 Ok(FileKind::Dir) => self.all.dirs += 1,
@@ -355,7 +357,7 @@ impl Visitor for Records<'_, '_> {
             let words = words(format!("has {} clusters, runs of {end}", mapped.end));
             self.tell("size", stream.at, node.number(), &words);
         }
-        let cluster = self.store.volume.cluster;
+        let cluster = self.store.volume().cluster;
         let has_holes = stream.flags & (aflag::COMPRESSION | aflag::SPARSE) != 0;
         let bytes = taken.saturating_mul(cluster);
         // $BadClus has all clusters of the volume as a hole, and says that it takes them.

@@ -2,11 +2,11 @@
 
 use super::path::path;
 use super::records::All;
-use crate::dir::can_be_asked_for;
-use crate::index::{Entries, Entry, Index};
-use crate::names::wtf8;
-use crate::node::NameOf;
-use crate::ondisk::{Reference, fflag, number};
+use crate::directory::dir::can_be_asked_for;
+use crate::directory::index::{Entries, Entry, Index};
+use crate::disk::names::wtf8;
+use crate::disk::ondisk::{Reference, fflag, number};
+use crate::files::node::NameOf;
 use crate::store::Store;
 use std::cmp::Ordering;
 use volary_core::{Error, Finding, Result};
@@ -66,7 +66,7 @@ impl<'a, 'f> Tree<'a, 'f> {
             return Ok(());
         }
         for block in 0..self.index.blocks() {
-            let is_used = self.index.is_used(self.store, block)?;
+            let is_used = self.index.is_used(self.store.mft(), block)?;
             let words = match (is_used, self.met.has(block)) {
                 (true, false) => {
                     format!("block {block} is in use, and the tree does not lead to it")
@@ -80,7 +80,7 @@ impl<'a, 'f> Tree<'a, 'f> {
     }
 
     fn tell(&mut self, code: &'static str, at: u64, words: &str, name: Option<&[u8]>) {
-        let path = path(self.store, self.all, self.dir, name);
+        let path = path(self.store.mft(), self.all, self.dir, name);
         self.findings.tell(&Finding {
             code,
             path: Some(path),
@@ -93,7 +93,7 @@ impl<'a, 'f> Tree<'a, 'f> {
         if ends(&e) {
             return Err(e);
         }
-        let path = path(self.store, self.all, self.dir, None);
+        let path = path(self.store.mft(), self.all, self.dir, None);
         self.findings.tell(&Finding {
             code: "index",
             path: Some(path),
@@ -136,7 +136,7 @@ impl<'a, 'f> Tree<'a, 'f> {
         };
         self.findings
             .progress("directories", self.done.0, self.done.1)?;
-        match self.index.entries(self.store, block) {
+        match self.index.entries(self.store.mft(), block) {
             Ok(below) => self.entries(&below, depth + 1),
             Err(e) => self.bad(e),
         }

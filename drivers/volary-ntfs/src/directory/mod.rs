@@ -1,0 +1,5 @@
+//! Indexes, the directories that they are, and the order of names. May use `disk`, `mft` and `files`.
+
+pub(crate) mod dir;
+pub(crate) mod index;
+pub(crate) mod upcase;
