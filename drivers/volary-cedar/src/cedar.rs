@@ -1,12 +1,12 @@
 //! The format: what there is to do with a Cedar volume.
 
-use crate::attached::Attached;
-use crate::dump::DUMP_TOPICS;
-use crate::fs::local;
+use crate::attached::fs::local;
+use crate::attached::operations::Attached;
+use crate::attached::options::MOUNT_OPTIONS;
+use crate::look::dump::DUMP_TOPICS;
+use crate::look::roots::{at_start, replica};
 use crate::make::MAKE_OPTIONS;
-use crate::options::MOUNT_OPTIONS;
 use crate::remote::attached::CachedFs;
-use crate::roots::{at_start, replica};
 use std::fmt::Write;
 use std::sync::Arc;
 use volary_core::{
@@ -88,7 +88,7 @@ impl Format for Cedar {
     }
 
     fn info(&self, dev: Arc<dyn BlockDevice>) -> Result<Vec<Fact>> {
-        crate::info::info(dev)
+        crate::look::info::info(dev)
     }
 
     fn dump_topics(&self) -> &'static [OptionSpec] {
@@ -96,11 +96,11 @@ impl Format for Cedar {
     }
 
     fn dump(&self, dev: Arc<dyn BlockDevice>, what: &[String], out: &mut dyn Write) -> Result<()> {
-        crate::dump::dump(&*dev, what, out)
+        crate::look::dump::dump(&*dev, what, out)
     }
 
     fn map(&self, dev: Arc<dyn BlockDevice>, cells: usize) -> Result<VolumeMap> {
-        crate::map::map(dev, cells)
+        crate::look::map::map(dev, cells)
     }
 
     fn tune(
@@ -109,7 +109,7 @@ impl Format for Cedar {
         how: &Tune,
         _progress: &dyn Progress,
     ) -> Result<Vec<Fact>> {
-        crate::tune::tune(&*dev, how)
+        crate::look::tune::tune(&*dev, how)
     }
 
     fn mark_bad(&self, _dev: Arc<dyn BlockDevice>, _sectors: &[u64]) -> Result<Vec<Fact>> {

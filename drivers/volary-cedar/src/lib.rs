@@ -7,18 +7,26 @@
 //! which their newest image is. `FORMAT.md` has the bytes,
 //! `DESIGN.md` why it is done so.
 //!
-//! | module | what |
+//! # Rooms
+//!
+//! Each may use those above it, and says at its head what is in it.
+//!
+//! | room | what |
 //! |---|---|
-//! | `ondisk`, `volume`, `roots` | pages as stored; the checked root, and its copies |
-//! | `page`, `tree`, `table` | cells in pages, pages in a tree, the tree on the device |
-//! | `log`, `commit`, `recover` | records, group commit and thirds, recovery |
-//! | `vam`, `reserve`, `delta`, `map_home`, `logged_map` | room: in memory, kept for open files, in records, at home |
-//! | `runs`, `leader`, `sums`, `sealing` | where files lie, leader pages, checksums of data |
-//! | `core` | the volume below names: pages of the table, room, leaders, the batch |
-//! | `files`, `found` | opens and changes that are made whole or not at all; what is wrong in passing |
-//! | `entry`, `nodes`, `names`, `versions`, `file`, `ahead`, `steps`, `xattrs`, `cookies` | what UNIX asks of it |
+//! | `disk` | pages as stored, the checked root, runs, leader pages, checksums of data |
+//! | `space` | the allocation map: in memory, kept for open files, in records, at home |
+//! | `name_table` | the file name table as stored: cells, pages in two copies, entries |
+//! | `log` | records and anchors as stored |
+//! | `commit` | the volume below names, and group commit in thirds of the log |
+//! | `tree` | the name table as a B-tree, walks of it |
+//! | `change` | nodes, content, names, versions, checksums: changes that are made whole or not at all |
+//! | `recover` | attaching: recovery from the log |
+//! | `attached` | an attached volume: the operations, options, extended attributes |
 //! | `remote` | files of a remote: links, the cache, the connection, fetching |
-//! | `check`, `dump`, `make` and others | the tools |
+//! | `look` | `info`, `dump`, `map` and labels: a volume that is not attached |
+//! | `make`, `check` | `mkfs` and `fsck` |
+//!
+//! `cedar` is what there is to do with a volume.
 //!
 //! An attached volume is a few parts, each of which knows those above it:
 //!
@@ -52,54 +60,25 @@
     )
 )]
 
-mod ahead;
 mod attached;
 mod cedar;
+mod change;
 mod check;
 mod commit;
-mod cookies;
-mod core;
-mod cut_off;
-mod delta;
-mod dump;
-mod entry;
-mod file;
-mod files;
-mod found;
-mod fs;
-mod info;
-mod leader;
+mod disk;
 mod log;
-mod logged_map;
+mod look;
 mod make;
-mod map;
-mod map_home;
 mod mistakes;
-mod names;
-mod nodes;
-mod ondisk;
-mod options;
-mod page;
+mod name_table;
 mod recover;
 mod remote;
-mod reserve;
-mod roots;
-mod runs;
-mod sealing;
-mod steps;
-mod sums;
-mod table;
+mod space;
 mod tree;
-mod tune;
-mod vam;
-mod versions;
-mod volume;
-mod walk;
-mod xattrs;
 
 #[cfg(test)]
 mod torture;
 
 pub use cedar::{CEDAR, Cedar};
-pub use ondisk::seal;
-pub use volume::Layout;
+pub use disk::ondisk::seal;
+pub use disk::volume::Layout;

@@ -5,13 +5,13 @@
 //! pages. The header lists where each page belongs with its checksum; the end
 //! carries the header's. So what was torn is told from what was damaged since.
 
-use crate::delta::Delta;
-use crate::mistakes::{Mistake, made};
-use crate::ondisk::{
+use crate::disk::ondisk::{
     HEADER, Header, PageType, RECORD_FIXED, RECORD_ITEM, SEQ_MAX, get_u32, get_u64, put, seal,
 };
-use crate::page::Image;
-use crate::volume::{Layout, RECORD_OVERHEAD};
+use crate::disk::volume::{Layout, RECORD_OVERHEAD};
+use crate::mistakes::{Mistake, made};
+use crate::name_table::page::Image;
+use crate::space::delta::Delta;
 use volary_core::{BlockDevice, Result};
 
 /// Where the log begins, as an anchor has it.
@@ -192,7 +192,7 @@ pub(crate) struct LogImage<'a> {
 impl<'a> LogImage<'a> {
     /// Reads the log; pages that cannot be read are zeros.
     pub(crate) fn read(dev: &dyn BlockDevice, layout: &'a Layout) -> Self {
-        let bytes = crate::table::read_pages(dev, layout, layout.log, layout.log_len());
+        let bytes = crate::name_table::table::read_pages(dev, layout, layout.log, layout.log_len());
         Self { layout, bytes }
     }
 
@@ -350,8 +350,8 @@ pub(crate) fn write_anchors(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runs::Run;
-    use crate::volume::Wanted;
+    use crate::disk::runs::Run;
+    use crate::disk::volume::Wanted;
 
     fn layout() -> Layout {
         let wanted = Wanted {

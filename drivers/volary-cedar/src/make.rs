@@ -1,14 +1,16 @@
 //! Making a volume.
 
-use crate::core::{Core, LogState, Takes};
-use crate::files::Files;
+use crate::change::files::Files;
+use crate::change::nodes::Nodes;
+use crate::commit::core::{Core, LogState, Takes};
+use crate::disk::ondisk::{LABEL_MAX, PAGE_MAX, PAGE_MIN, REMOTE_MAX};
+use crate::disk::volume::{
+    LOGGED_MIN, Layout, RECORD_OVERHEAD, RECORDS_IN_THIRD, TABLE_MIN, Wanted,
+};
 use crate::log::{Anchor, write_anchors};
-use crate::nodes::Nodes;
-use crate::ondisk::{LABEL_MAX, PAGE_MAX, PAGE_MIN, REMOTE_MAX};
+use crate::name_table::table::Table;
 use crate::remote::link::Links;
-use crate::table::Table;
-use crate::vam::Vam;
-use crate::volume::{LOGGED_MIN, Layout, RECORD_OVERHEAD, RECORDS_IN_THIRD, TABLE_MIN, Wanted};
+use crate::space::vam::Vam;
 use siphasher::sip::SipHasher24;
 use std::collections::VecDeque;
 use std::hash::Hasher;
@@ -206,7 +208,7 @@ pub(crate) fn make(dev: &Arc<dyn BlockDevice>, how: &Make) -> Result<Vec<Fact>> 
     let mut vam = Vam::empty(&layout);
     vam.mark_table(0, true);
     let cache = Cache::new(dev.clone(), CacheOptions::default());
-    let facts = crate::info::facts(&layout);
+    let facts = crate::look::info::facts(&layout);
     let mut files = Files::new(Core::new(layout, cache, table, vam, log));
     files.core.takes = Takes::Unopened;
     files.core.map_home.all_due();
@@ -230,6 +232,6 @@ pub(crate) fn make(dev: &Arc<dyn BlockDevice>, how: &Make) -> Result<Vec<Fact>> 
 
 /// Begins the table of a volume that has none: its root is an empty leaf.
 fn start_table(core: &mut Core) {
-    let root = crate::page::build(0, 0, core.layout.nonce, core.layout.page_len(), &[]);
+    let root = crate::name_table::page::build(0, 0, core.layout.nonce, core.layout.page_len(), &[]);
     core.table.change(0, root);
 }

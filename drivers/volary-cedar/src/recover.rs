@@ -4,19 +4,19 @@
 //! the same recovery. A volume that is attached for reading is recovered in
 //! memory, and nothing is written.
 
-use crate::core::{Core, LogState, Pending, Takes};
-use crate::files::Files;
-use crate::leader::Leader;
+use crate::change::files::Files;
+use crate::change::nodes::Nodes;
+use crate::commit::core::{Core, LogState, Pending, Takes};
+use crate::disk::leader::Leader;
+use crate::disk::ondisk::{Header, PageType};
+use crate::disk::runs::Runs;
+use crate::disk::volume::Layout;
 use crate::log::{Anchor, LogImage, Record, read_anchors};
 use crate::mistakes::{Mistake, made};
-use crate::nodes::Nodes;
-use crate::ondisk::{Header, PageType};
-use crate::page::{self, Image};
-use crate::runs::Runs;
-use crate::table::{Table, read_pages, write_home};
-use crate::tree::Tree;
-use crate::vam::Vam;
-use crate::volume::Layout;
+use crate::name_table::page::{self, Image};
+use crate::name_table::table::{Table, read_pages, write_home};
+use crate::space::vam::Vam;
+use crate::tree::btree::Tree;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use volary_block::{Cache, CacheOptions};

@@ -3,17 +3,17 @@
 
 use super::nodes::Gathered;
 use super::problem::{Fix, Problem, finding};
-use crate::files::Files;
-use crate::info::LOOK;
+use crate::change::files::Files;
+use crate::disk::volume::{Checked, Layout};
 use crate::log::read_anchors;
-use crate::page::Image;
+use crate::look::info::LOOK;
+use crate::look::roots::read_roots;
+use crate::name_table::page::Image;
+use crate::name_table::table::{Pair, judge, read_pages};
 use crate::recover::{Recovered, open};
-use crate::roots::read_roots;
-use crate::table::{Pair, judge, read_pages};
-use crate::tree::Tree;
-use crate::vam::Vam;
-use crate::volume::{Checked, Layout};
-use crate::walk::{Lost, Visitor};
+use crate::space::vam::Vam;
+use crate::tree::btree::Tree;
+use crate::tree::walk::{Lost, Visitor};
 use std::sync::Arc;
 use volary_core::{BlockDevice, Error, Fact, Finding, Kind, Progress, Result, Severity};
 

@@ -2,23 +2,23 @@
 
 use super::problem::Fix;
 use super::salvage::salvage;
-use crate::core::Takes;
-use crate::entry::{Entry, Far, Head, Part, Place, ROOT_UID};
-use crate::files::Files;
-use crate::nodes::Nodes;
+use crate::change::files::Files;
+use crate::change::nodes::Nodes;
+use crate::change::sealing::Sealing;
+use crate::change::versions::Versions;
+use crate::commit::core::Takes;
+use crate::disk::runs::Runs;
+use crate::name_table::entry::{Entry, Far, Head, Part, Place, ROOT_UID};
+use crate::name_table::table::{Pair, judge, read_pages, write_copy};
 use crate::recover::{How, open};
-use crate::runs::Runs;
-use crate::sealing::Sealing;
-use crate::table::{Pair, judge, read_pages, write_copy};
-use crate::tree::Tree;
-use crate::versions::Versions;
+use crate::tree::btree::Tree;
 use std::sync::Arc;
 use volary_core::{BlockDevice, FileKind, Kind, Result, Time};
 
 /// How a volume is opened to be mended.
 const MEND: How = How {
     read_only: false,
-    ..crate::info::LOOK
+    ..crate::look::info::LOOK
 };
 
 /// Makes repairs.

@@ -1,19 +1,19 @@
 //! What is in the name table, held to itself: names, nodes, runs, leaders.
 
 use super::problem::{Fix, Problem, finding};
-use crate::entry::{
+use crate::change::file::pages_of;
+use crate::change::files::Files;
+use crate::change::nodes::Nodes;
+use crate::change::nodes::is_named;
+use crate::change::sealing::Sealing;
+use crate::disk::leader::Leader;
+use crate::disk::runs::Runs;
+use crate::disk::volume::Layout;
+use crate::name_table::entry::{
     CHAIN, Entry, Head, NOWHERE, Part, Place, ROOT_UID, is_part, part_of_key, place_key,
     place_of_key,
 };
-use crate::file::pages_of;
-use crate::files::Files;
-use crate::leader::Leader;
-use crate::nodes::Nodes;
-use crate::nodes::is_named;
-use crate::runs::Runs;
-use crate::sealing::Sealing;
-use crate::vam::Vam;
-use crate::volume::Layout;
+use crate::space::vam::Vam;
 use std::collections::btree_map::Entry as Entered;
 use std::collections::{BTreeMap, BTreeSet};
 use volary_core::{FileKind, Finding, Kind, Name, Progress, Result, Severity};
@@ -353,7 +353,7 @@ impl Gathered {
             wrong.extend(extra.map(|n| (*of, *kind, *n)));
         }
         for (of, kind, number) in wrong {
-            let fix = Fix::Remove(crate::entry::part_key(of, kind, number));
+            let fix = Fix::Remove(crate::name_table::entry::part_key(of, kind, number));
             let whose = if kind == CHAIN { "page" } else { "node" };
             let message = format!("part {kind}.{number} of {whose} {of:#x} belongs to nothing");
             self.damage("part", message, "take it away", fix, None);
@@ -477,7 +477,7 @@ impl Gathered {
         };
         let found = files.core.leader(page).ok().flatten();
         if found != Some(Leader::of(head.uid, &runs, &files.core.layout)) {
-            let message = crate::leader::DIFFERS.to_owned();
+            let message = crate::disk::leader::DIFFERS.to_owned();
             let (fix, path) = (Fix::Leader(head.uid), self.path(head.uid));
             self.damage("leader", message, "write it anew", fix, path);
             if let Some(problem) = self.problems.last_mut() {

@@ -5,21 +5,21 @@
 //! The new table is written to pages that are not in use; then one log record
 //! has its root. So a cut leaves the old table or the new one.
 
-use crate::entry::{
+use crate::change::files::Files;
+use crate::change::nodes::new_head;
+use crate::disk::leader::Leader;
+use crate::disk::ondisk::{HEADER, Header, stamp};
+use crate::disk::runs::{RUN, Runs};
+use crate::disk::sums::Sums;
+use crate::name_table::entry::{
     Entry, Head, NOWHERE, Part, Place, ROOT_NAME, ROOT_UID, dir_prefix, part_of_key, place_key,
     place_of_key,
 };
-use crate::files::Files;
-use crate::leader::Leader;
-use crate::nodes::new_head;
-use crate::ondisk::{HEADER, Header, stamp};
-use crate::page::{self, Cell};
-use crate::runs::{RUN, Runs};
-use crate::sums::Sums;
-use crate::table::{read_pages, write_home};
-use crate::tree::Tree;
-use crate::vam::Vam;
-use crate::walk::{Lost, Visitor, runs_of_cell};
+use crate::name_table::page::{self, Cell};
+use crate::name_table::table::{read_pages, write_home};
+use crate::space::vam::Vam;
+use crate::tree::btree::Tree;
+use crate::tree::walk::{Lost, Visitor, runs_of_cell};
 use std::collections::{BTreeMap, BTreeSet};
 use volary_core::{Error, FileKind, Kind, Result, Time};
 
@@ -195,7 +195,7 @@ fn head_of(
     let parts = |part: Part| -> Vec<&[u8]> {
         let (of, kind) = files.core.layout.parts_under(&probe, part);
         let own = |key: &[u8]| part_of_key(key).is_some_and(|p| (p.0, p.1) == (of, kind));
-        let from = crate::entry::part_key(of, kind, 0);
+        let from = crate::name_table::entry::part_key(of, kind, 0);
         let all = cells.range(from..).take_while(|(key, _)| own(key));
         all.map(|(_, value)| value.as_slice()).collect()
     };
@@ -249,7 +249,7 @@ fn runs_of(files: &Files, leader: &Leader, parts: &[u8], vam: &mut Vam) -> Optio
     let whole = runs.checksum() == leader.runs_crc && parts.len().is_multiple_of(RUN);
     let layout = &files.core.layout;
     let own = |v: &Vam| {
-        let good = |r: &crate::runs::Run| layout.is_data_run(r.start, r.len) && v.is_free(*r);
+        let good = |r: &crate::disk::runs::Run| layout.is_data_run(r.start, r.len) && v.is_free(*r);
         runs.0.iter().all(good)
     };
     if !whole || !own(vam) {

@@ -10,10 +10,10 @@
 //! A file's turn (one fetch of a file at a time) is held over calls of the remote; the
 //! volume's lock, the tables of `connection` and of files that are read through are leaves.
 
-use crate::core::Takes;
-use crate::entry::Head;
-use crate::fs::CedarFs;
-use crate::nodes::{node_id, uid_of};
+use crate::attached::fs::CedarFs;
+use crate::change::nodes::{node_id, uid_of};
+use crate::commit::core::Takes;
+use crate::name_table::entry::Head;
 use crate::remote::connection::{Connection, walk};
 use parking_lot::{Condvar, Mutex};
 use std::collections::{BTreeMap, BTreeSet};
@@ -58,7 +58,7 @@ impl CachedFs {
         let has_remote = can_note && remote.is_some();
         let connection = Connection::new(remote.filter(|_| can_note))?;
         let mut caps = local.caps();
-        let root = node_id(crate::entry::ROOT_UID)?;
+        let root = node_id(crate::name_table::entry::ROOT_UID)?;
         let is_cache = local.state()?.far(root).is_ok_and(|far| far.is_some());
         if is_cache {
             caps = caps.without(Caps::WRITE);

@@ -1,13 +1,13 @@
 //! What an attached volume does for nodes of the remote, each call under the lock.
 
-use crate::attached::Attached;
-use crate::entry::{Entry as Named, Head, Part, Place, Seen, dir_prefix};
-use crate::nodes::Nodes;
-use crate::nodes::{node_id, uid_of};
+use crate::attached::operations::Attached;
+use crate::change::nodes::Nodes;
+use crate::change::nodes::{node_id, uid_of};
+use crate::change::sealing::Sealing;
+use crate::name_table::entry::{Entry as Named, Head, Part, Place, Seen, dir_prefix};
 use crate::remote::link::Links;
 use crate::remote::link::Path;
-use crate::sealing::Sealing;
-use crate::tree::Tree;
+use crate::tree::btree::Tree;
 use std::collections::BTreeSet;
 use volary_core::{Attr, Ctx, Entry, FileKind, Kind, Mode, Name, NodeId, OpenId, Result};
 
@@ -99,7 +99,7 @@ impl Attached {
             let Some((last, _)) = names.last() else {
                 break;
             };
-            from = crate::cookies::past_name(dir, &last.name);
+            from = crate::change::cookies::past_name(dir, &last.name);
             for (place, uid) in names {
                 if !seen.contains(&uid) {
                     Links::of(&mut self.files).forget_name(dir, &place.name, cx.now)?;

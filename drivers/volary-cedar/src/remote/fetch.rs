@@ -1,6 +1,6 @@
 //! Bringing the content of a remote's file here: whole, or not at all.
 
-use crate::entry::Seen;
+use crate::name_table::entry::Seen;
 use crate::remote::attached::{CachedFs, is_gone};
 use std::collections::btree_map::Entry;
 use std::time::Duration;

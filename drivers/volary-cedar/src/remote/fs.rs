@@ -1,8 +1,8 @@
 //! The file system of a volume that keeps files of a remote: each operation in a few words, the work is in
 //! `attached` and `fetch`.
 
-use crate::entry::Head;
-use crate::nodes::{node_id, uid_of};
+use crate::change::nodes::{node_id, uid_of};
+use crate::name_table::entry::Head;
 use crate::remote::attached::{CachedFs, REMOTE, is_gone, not_ours};
 use crate::remote::fetch::Content;
 use crate::remote::link::Links;

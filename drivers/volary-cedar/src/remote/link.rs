@@ -10,17 +10,17 @@
 //! *link*: it may have any name in a local directory. All others are under the directory
 //! and the name that they have on the remote.
 
-use crate::entry::{
+use crate::change::file::File;
+use crate::change::files::Files;
+use crate::change::nodes::Nodes;
+use crate::change::nodes::{is_named, new_head};
+use crate::change::sealing::Sealing;
+use crate::disk::runs::Runs;
+use crate::mistakes::{Mistake, made};
+use crate::name_table::entry::{
     Entry, Far, Head, NAMES_END, NAMES_FROM, Part, Place, ROOT_UID, Seen, dir_prefix,
 };
-use crate::file::File;
-use crate::files::Files;
-use crate::mistakes::{Mistake, made};
-use crate::nodes::Nodes;
-use crate::nodes::{is_named, new_head};
-use crate::runs::Runs;
-use crate::sealing::Sealing;
-use crate::tree::Tree;
+use crate::tree::btree::Tree;
 use std::collections::BTreeMap;
 use volary_core::{Attr, Error, FileKind, Kind, Result, Time};
 
@@ -383,7 +383,8 @@ impl<'a> Links<'a> {
         Nodes::of(self.files).hand_runs_over(&mut temp)?;
         Nodes::of(self.files).set_parts(&mut temp, Part::Sums, &[])?;
         Tree::of(&mut self.files.core).remove(&from.key())?;
-        Tree::of(&mut self.files.core).remove(&crate::entry::place_key(copy, temp.number))?;
+        Tree::of(&mut self.files.core)
+            .remove(&crate::name_table::entry::place_key(copy, temp.number))?;
         self.give_content_up(&mut head)?;
         Nodes::of(self.files).set_runs(&mut head, None, &runs)?;
         head.far = Some(Far {

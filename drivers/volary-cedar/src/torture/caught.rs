@@ -4,8 +4,8 @@
 use super::cuts::volume;
 use super::script::{Op, Script, script};
 use super::subject::Volume;
-use crate::delta::Delta;
 use crate::mistakes::Mistake;
+use crate::space::delta::Delta;
 use std::collections::HashSet;
 use std::sync::Arc;
 use volary_sim::rng::Rng;

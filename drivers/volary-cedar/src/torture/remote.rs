@@ -5,9 +5,9 @@ use super::cuts::volume;
 use super::script::NOW;
 use super::subject::{Volume, must_be_clean};
 use crate::CEDAR;
-use crate::entry::Part;
+use crate::change::nodes::Nodes;
 use crate::mistakes::plant;
-use crate::nodes::Nodes;
+use crate::name_table::entry::Part;
 use std::sync::Arc;
 use volary_block::MemDevice;
 use volary_core::{
@@ -163,13 +163,13 @@ fn a_cache_that_contradicts_itself_is_mended_and_fetches_again() {
     later(0, |cx| fs.detach(cx)).unwrap();
     let how = crate::recover::How {
         read_only: false,
-        ..crate::info::LOOK
+        ..crate::look::info::LOOK
     };
     let mut files = crate::recover::open(dev.clone(), &how).unwrap().0;
     files.core.begin().unwrap();
-    let uid = |files: &mut crate::files::Files, text: &str| {
+    let uid = |files: &mut crate::change::files::Files, text: &str| {
         let found = Nodes::of(files)
-            .find(crate::entry::ROOT_UID, text.as_bytes())
+            .find(crate::name_table::entry::ROOT_UID, text.as_bytes())
             .unwrap();
         found.unwrap().1.uid()
     };
@@ -183,7 +183,7 @@ fn a_cache_that_contradicts_itself_is_mended_and_fetches_again() {
             let (place, mut head) = Nodes::of(c).home(b)?;
             head.far = None;
             Nodes::of(c).keep(&place, head)?;
-            let (place, mut root) = Nodes::of(c).home(crate::entry::ROOT_UID)?;
+            let (place, mut root) = Nodes::of(c).home(crate::name_table::entry::ROOT_UID)?;
             Nodes::of(c).set_parts(&mut root, Part::Xattrs, b"")?;
             Nodes::of(c).keep(&place, root)
         })

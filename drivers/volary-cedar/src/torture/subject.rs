@@ -2,8 +2,8 @@
 
 use super::script::{NOW, Op, Player, Script, as_root};
 use crate::CEDAR;
-use crate::info::LOOK;
 use crate::log::LogImage;
+use crate::look::info::LOOK;
 use crate::mistakes::{Mistake, plant};
 use crate::recover::open;
 use std::collections::BTreeMap;

@@ -1,0 +1,8 @@
+//! An attached volume: what UNIX asks of it. Uses the rooms up to `change`, and `recover` as it attaches;
+//! attributes of a remote's files are asked of `remote`.
+
+pub(crate) mod fs;
+pub(crate) mod operations;
+pub(crate) mod options;
+pub(crate) mod steps;
+pub(crate) mod xattrs;

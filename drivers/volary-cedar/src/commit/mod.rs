@@ -1,0 +1,7 @@
+//! The volume below names: pages of the name table, room, leaders and the batch; how a batch is
+//! committed, and what a panic cut off. Uses the rooms below it and `log`.
+
+pub(crate) mod core;
+pub(crate) mod cut_off;
+pub(crate) mod group;
+pub(crate) mod logged_map;
