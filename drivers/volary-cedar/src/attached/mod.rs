@@ -1,5 +1,4 @@
-//! An attached volume: what UNIX asks of it. Uses the rooms up to `change`, and `recover` as it attaches;
-//! attributes of a remote's files are asked of `remote`.
+//! An attached volume: what UNIX asks of it. Uses the rooms up to `change`, and `recover` as it attaches.
 
 pub(crate) mod fs;
 pub(crate) mod operations;

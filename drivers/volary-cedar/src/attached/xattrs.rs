@@ -6,8 +6,10 @@ use crate::change::nodes::uid_of;
 use crate::change::versions::Versions;
 use crate::disk::ondisk::get_u16;
 use crate::name_table::entry::Part;
-use crate::remote::attached::REMOTE;
 use volary_core::{Ctx, Error, Kind, NodeId, Result};
+
+/// On the files of a remote, the path there of what a node stands for: no other node may have it.
+pub(crate) const REMOTE: &[u8] = b"user.cedar.remote";
 
 /// Name and value.
 type Xattr = (Vec<u8>, Vec<u8>);

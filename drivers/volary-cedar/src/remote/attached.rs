@@ -25,8 +25,6 @@ use volary_core::{
 /// Entries of a listing of the remote that are asked for together, and bytes of their names.
 const ENTRIES: usize = 1024;
 const NAMES: usize = 64 << 10;
-/// The path of what a node stands for, on the remote.
-pub(crate) const REMOTE: &[u8] = b"user.cedar.remote";
 
 /// A volume that keeps files of a remote, as a file system.
 pub(crate) struct CachedFs {

@@ -1,9 +1,10 @@
 //! The file system of a volume that keeps files of a remote: each operation in a few words, the work is in
 //! `attached` and `fetch`.
 
+use crate::attached::xattrs::REMOTE;
 use crate::change::nodes::{node_id, uid_of};
 use crate::name_table::entry::Head;
-use crate::remote::attached::{CachedFs, REMOTE, is_gone, not_ours};
+use crate::remote::attached::{CachedFs, is_gone, not_ours};
 use crate::remote::fetch::Content;
 use crate::remote::link::Links;
 use std::time::Duration;
