@@ -1,13 +1,13 @@
 //! Putting bad blocks aside: they become content of inode 1, as the Seventh Edition's mkfs has it,
 //! so that nothing else is put there.
 
-use crate::alloc::{each_free, store_lists, store_totals, write_list};
-use crate::attached::{Attached, LOOK_MEMORY, cache};
-use crate::blocks::{Reader, Walker};
-use crate::commit::mark;
-use crate::inode::Inode;
-use crate::ondisk::{BAD_INO, DIRECT, SUPER_AT};
-use crate::volume::Volume;
+use crate::attached::commit::mark;
+use crate::attached::operations::{Attached, LOOK_MEMORY, cache};
+use crate::change::alloc::{each_free, store_lists, store_totals, write_list};
+use crate::disk::blocks::{Reader, Walker};
+use crate::disk::inode::Inode;
+use crate::disk::ondisk::{BAD_INO, DIRECT, SUPER_AT};
+use crate::disk::volume::Volume;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use volary_block::Stage;

@@ -1,19 +1,20 @@
 //! The UNIX file system of the Seventh Edition (1979), which the Fast File System replaced, and its
 //! descendant in System V, Release 4, with blocks of up to 2048 bytes. The bytes are in `FORMAT.md`.
 //!
-//! | module | what |
+//! # Rooms
+//!
+//! Each may use those above it, and says at its head what is in it.
+//!
+//! | room | what |
 //! |---|---|
-//! | `v7` | the [`Format`](volary_core::Format) |
-//! | `ondisk`, `volume` | what is stored, in each byte order; the superblock, checked |
-//! | `inode`, `blocks`, `dir` | inodes, where the bytes of files lie, entries of directories |
-//! | `alloc` | the free list and the list of free inodes |
-//! | `node`, `attached` | inodes in memory; an attached volume |
-//! | `edit`, `room` | a change, done as a whole or taken back: inodes and bytes; blocks and inodes that it takes and frees |
-//! | `bmap`, `file`, `attrs`, `files` | a file's addresses, its content and attributes; all of them by inode |
-//! | `entries`, `tree`, `rename` | a directory's entries, names, a rename under way |
-//! | `epoch`, `commit` | what changes since the last commit did; the order in which they come to the disk |
-//! | `fs` | the [`FileSystem`](volary_core::FileSystem) |
-//! | `make`, `check`, `info`, `dump`, `map`, `tune`, `badsect`, `options` | mkfs, fsck and the other tools |
+//! | `disk` | what is stored, in each byte order; the checked superblock, inodes, bytes of files, entries |
+//! | `change` | a change, done as a whole or taken back: room, addresses, content, attributes |
+//! | `tree` | a directory's entries, names, a rename under way |
+//! | `attached` | an attached volume: the order in which changes come to the disk, the operations |
+//! | `look` | `info`, `dump` and `map` |
+//! | `make`, `check`, `tune`, `badsect` | `mkfs`, `fsck`, labels, bad blocks |
+//!
+//! `v7` is the [`Format`](volary_core::Format), `options` what users set.
 //!
 //! # How a volume is told
 //!
@@ -59,34 +60,16 @@
     )
 )]
 
-mod alloc;
 mod attached;
-mod attrs;
 mod badsect;
-mod blocks;
-mod bmap;
+mod change;
 mod check;
-mod commit;
-mod dir;
-mod dump;
-mod edit;
-mod entries;
-mod epoch;
-mod file;
-mod files;
-mod fs;
-mod info;
-mod inode;
+mod disk;
+mod look;
 mod make;
-mod map;
-mod node;
-mod ondisk;
 mod options;
-mod rename;
-mod room;
 mod tree;
 mod tune;
 mod v7;
-mod volume;
 
 pub use v7::{UnixV7, V7};

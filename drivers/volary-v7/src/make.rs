@@ -3,17 +3,17 @@
 //! All is planned and checked before the first byte is written. The superblock is cleared first and
 //! written last: a make that was stopped leaves no volume rather than half of one.
 
-use crate::alloc::{store_lists, store_totals, write_list};
-use crate::commit::mark;
-use crate::dir;
-use crate::info;
-use crate::inode::{Inode, kept};
-use crate::ondisk::{
+use crate::attached::commit::mark;
+use crate::change::alloc::{store_lists, store_totals, write_list};
+use crate::disk::dir;
+use crate::disk::inode::{Inode, kept};
+use crate::disk::ondisk::{
     BAD_INO, BLOCKS_MAX, FS_MAGIC, INODE_LEN, INODES_FROM, ISIZE, MAGIC, NICINOD, Order, ROOT_INO,
     SUPER_AT, SUPER_LEN, TYPE, Variant,
 };
+use crate::disk::volume::Volume;
+use crate::look::info;
 use crate::options;
-use crate::volume::Volume;
 use std::sync::Arc;
 use volary_block::{Cache, CacheOptions, Stage};
 use volary_core::{BlockDevice, Error, Fact, Kind, Make, Options, Result, Time};

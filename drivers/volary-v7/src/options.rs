@@ -1,6 +1,6 @@
 //! Options, as users give them.
 
-use crate::ondisk::Order;
+use crate::disk::ondisk::Order;
 use volary_core::{OptionSpec, Options, Result};
 
 const fn spec(name: &'static str, value: &'static str, help: &'static str) -> OptionSpec {

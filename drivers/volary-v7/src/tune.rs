@@ -1,9 +1,9 @@
 //! Changing the superblock in place: the label, the mark of a volume that was cleanly left.
 
-use crate::commit::mark;
+use crate::attached::commit::mark;
+use crate::disk::ondisk::SUPER_AT;
+use crate::disk::volume::Volume;
 use crate::make::name;
-use crate::ondisk::SUPER_AT;
-use crate::volume::Volume;
 use std::sync::Arc;
 use volary_core::{BlockDevice, Error, Fact, Kind, Result, Tune};
 

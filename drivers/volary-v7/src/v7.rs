@@ -1,10 +1,11 @@
 //! The format.
 
-use crate::attached::Attached;
-use crate::fs::V7Fs;
-use crate::ondisk::Variant;
-use crate::volume::Volume;
-use crate::{badsect, check, dump, info, make, map, options, tune};
+use crate::attached::fs::V7Fs;
+use crate::attached::operations::Attached;
+use crate::disk::ondisk::Variant;
+use crate::disk::volume::Volume;
+use crate::look::{dump, info, map};
+use crate::{badsect, check, make, options, tune};
 use std::fmt;
 use std::sync::Arc;
 use volary_core::{

@@ -2,12 +2,12 @@
 
 use super::findings::{Findings, finding};
 use super::plan::{Plan, Put};
-use crate::alloc::Map;
-use crate::blocks::Reader;
-use crate::dir;
-use crate::inode::Inode;
-use crate::ondisk::{ADDRESSES, BAD_INO, ENTRY_LEN, ROOT_INO, TARGET_MAX};
-use crate::volume::DIR_MAX;
+use crate::change::alloc::Map;
+use crate::disk::blocks::Reader;
+use crate::disk::dir;
+use crate::disk::inode::Inode;
+use crate::disk::ondisk::{ADDRESSES, BAD_INO, ENTRY_LEN, ROOT_INO, TARGET_MAX};
+use crate::disk::volume::DIR_MAX;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use volary_core::{FileKind, Finding, Result, Severity};

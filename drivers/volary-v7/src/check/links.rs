@@ -3,8 +3,8 @@
 use super::findings::{Findings, finding};
 use super::inodes::Inodes;
 use super::plan::Plan;
-use crate::blocks::Reader;
-use crate::ondisk::{BAD_INO, ROOT_INO};
+use crate::disk::blocks::Reader;
+use crate::disk::ondisk::{BAD_INO, ROOT_INO};
 use volary_core::{FileKind, Finding, Severity};
 
 /// Compares the links that were found with those that inodes say they have.

@@ -3,9 +3,9 @@
 use super::findings::{Findings, finding};
 use super::inodes::Inodes;
 use super::plan::Plan;
-use crate::alloc::{Map, each_free};
-use crate::blocks::Reader;
-use crate::ondisk::{ROOT_INO, SUPER_AT};
+use crate::change::alloc::{Map, each_free};
+use crate::disk::blocks::Reader;
+use crate::disk::ondisk::{ROOT_INO, SUPER_AT};
 use volary_core::{Error, Finding, Kind, Result, Severity};
 
 /// Compares the lists with what inodes have.

@@ -1,10 +1,10 @@
 //! `lost+found`: names for what has lost its own.
 
-use crate::attached::Attached;
-use crate::edit::Step;
-use crate::inode::Inode;
-use crate::ondisk::{Order, ROOT_INO};
-use crate::tree::{New, Tree};
+use crate::attached::operations::Attached;
+use crate::change::edit::Step;
+use crate::disk::inode::Inode;
+use crate::disk::ondisk::{Order, ROOT_INO};
+use crate::tree::names::{New, Tree};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use volary_block::Recorder;

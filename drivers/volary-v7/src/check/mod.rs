@@ -14,13 +14,13 @@ mod names;
 mod plan;
 mod writer;
 
-use crate::attached::{LOOK_MEMORY, cache};
-use crate::blocks::Reader;
-use crate::commit::mark;
-use crate::inode::kept;
-use crate::ondisk::{Order, ROOT_INO, SUPER_AT};
+use crate::attached::commit::mark;
+use crate::attached::operations::{LOOK_MEMORY, cache};
+use crate::disk::blocks::Reader;
+use crate::disk::inode::kept;
+use crate::disk::ondisk::{Order, ROOT_INO, SUPER_AT};
+use crate::disk::volume::Volume;
 use crate::options;
-use crate::volume::Volume;
 use findings::{Findings, finding};
 use inodes::Inodes;
 use plan::Plan;
@@ -153,7 +153,7 @@ impl Run<'_> {
             let fix = plan.inode(ROOT_INO);
             fix.mode = Some(0o040_755);
             // What it led to is nobody's then.
-            fix.addresses = (0..crate::ondisk::ADDRESSES)
+            fix.addresses = (0..crate::disk::ondisk::ADDRESSES)
                 .map(|slot| (slot, plan::Put::Hole))
                 .collect();
             fix.size = Some(0);

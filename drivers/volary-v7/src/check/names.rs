@@ -3,9 +3,9 @@
 use super::findings::{Findings, finding};
 use super::inodes::Inodes;
 use super::plan::Plan;
-use crate::blocks::Reader;
-use crate::dir;
-use crate::ondisk::{ENTRY_LEN, NAME_MAX, ROOT_INO};
+use crate::disk::blocks::Reader;
+use crate::disk::dir;
+use crate::disk::ondisk::{ENTRY_LEN, NAME_MAX, ROOT_INO};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use volary_core::{FileKind, Finding, Name, Result, Severity};
 

@@ -1,6 +1,6 @@
 //! What a round is to mend.
 
-use crate::ondisk::ENTRY_LEN;
+use crate::disk::ondisk::ENTRY_LEN;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Entries, and addresses, that are mended in a round at most.

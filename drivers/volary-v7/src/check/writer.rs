@@ -2,11 +2,11 @@
 
 use super::inodes::Inodes;
 use super::plan::{Fix, Plan, Put};
-use crate::alloc::{store_lists, store_totals, write_list};
-use crate::blocks::Reader;
-use crate::dir;
-use crate::inode::Inode;
-use crate::ondisk::{ENTRY_LEN, INODE_LEN, NICINOD, ROOT_INO};
+use crate::change::alloc::{store_lists, store_totals, write_list};
+use crate::disk::blocks::Reader;
+use crate::disk::dir;
+use crate::disk::inode::Inode;
+use crate::disk::ondisk::{ENTRY_LEN, INODE_LEN, NICINOD, ROOT_INO};
 use volary_block::Stage;
 use volary_core::Result;
 

@@ -1,12 +1,12 @@
 //! Structures as they are stored, for people.
 
-use crate::alloc::{chunk, each_free};
-use crate::attached::{LOOK_MEMORY, cache};
-use crate::blocks::Reader;
-use crate::dir;
-use crate::inode::Inode;
-use crate::ondisk::{ISIZE, MAGIC, STATE, SUPER_AT, TYPE, Variant, di};
-use crate::volume::Volume;
+use crate::attached::operations::{LOOK_MEMORY, cache};
+use crate::change::alloc::{chunk, each_free};
+use crate::disk::blocks::Reader;
+use crate::disk::dir;
+use crate::disk::inode::Inode;
+use crate::disk::ondisk::{ISIZE, MAGIC, STATE, SUPER_AT, TYPE, Variant, di};
+use crate::disk::volume::Volume;
 use std::fmt;
 use std::ops::ControlFlow;
 use std::sync::Arc;

@@ -1,12 +1,12 @@
 //! The tree of names: what is made, linked and removed in it, and what is done with its nodes.
 
-use crate::dir;
-use crate::edit::{LINK_MAX, Step, Stop};
-use crate::entries::Entries;
-use crate::files::Files;
-use crate::inode::{Inode, dev_t};
-use crate::node::Opens;
-use crate::ondisk::NAME_MAX;
+use crate::change::edit::{LINK_MAX, Step, Stop};
+use crate::change::files::Files;
+use crate::change::node::Opens;
+use crate::disk::dir;
+use crate::disk::inode::{Inode, dev_t};
+use crate::disk::ondisk::NAME_MAX;
+use crate::tree::entries::Entries;
 use volary_core::{Error, FileKind, Kind, Name, NodeId, Result, SetAttr};
 use volary_ondisk::inodes::Inode as _;
 

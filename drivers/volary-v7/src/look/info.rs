@@ -1,7 +1,7 @@
 //! The superblock in words.
 
-use crate::ondisk::Variant;
-use crate::volume::Volume;
+use crate::disk::ondisk::Variant;
+use crate::disk::volume::Volume;
 use volary_core::{BlockDevice, Fact, Result};
 
 /// Returns what the volume is.

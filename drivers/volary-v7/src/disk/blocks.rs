@@ -1,8 +1,8 @@
 //! Reading: inodes, and where the bytes of files lie.
 
-use crate::inode::Inode;
-use crate::ondisk::{ADDRESSES, BAD_INO, INODE_LEN, TARGET_MAX};
-use crate::volume::Volume;
+use crate::disk::inode::Inode;
+use crate::disk::ondisk::{ADDRESSES, BAD_INO, INODE_LEN, TARGET_MAX};
+use crate::disk::volume::Volume;
 use std::ops::Range;
 use volary_block::Cache;
 use volary_core::{Attr, Error, Extent, FileKind, Kind, Place, Result};

@@ -1,12 +1,12 @@
 //! The addresses of a file, to be changed.
 
-use crate::blocks::Reader;
-use crate::edit::{Edit, Step};
-use crate::epoch::POINTERS;
-use crate::inode::Inode;
-use crate::ondisk::ADDRESSES;
-use crate::room::Room;
-use crate::volume::Volume;
+use crate::change::edit::{Edit, Step};
+use crate::change::epoch::POINTERS;
+use crate::change::room::Room;
+use crate::disk::blocks::Reader;
+use crate::disk::inode::Inode;
+use crate::disk::ondisk::ADDRESSES;
+use crate::disk::volume::Volume;
 use std::ops::Range;
 use volary_block::Stage;
 use volary_core::{Kind, Result};

@@ -23,13 +23,13 @@
 //! a power cut leaves is mended by `fsck -p`: inodes without a name, links that are counted too high,
 //! two names of a directory that was moved, the free list, totals.
 
-use crate::alloc::Alloc;
-use crate::blocks::Reader;
-use crate::epoch::{ADDITIONS, Epoch, PARENTS, POINTERS, REMOVALS};
-use crate::inode::Inode;
-use crate::node::{Node, Nodes, Opens};
-use crate::ondisk::{FS_ACTIVE, FS_OKAY, STATE, SUPER_AT, Variant};
-use crate::volume::{JAN_1_1980, Volume};
+use crate::change::alloc::Alloc;
+use crate::change::epoch::{ADDITIONS, Epoch, PARENTS, POINTERS, REMOVALS};
+use crate::change::node::{Node, Nodes, Opens};
+use crate::disk::blocks::Reader;
+use crate::disk::inode::Inode;
+use crate::disk::ondisk::{FS_ACTIVE, FS_OKAY, STATE, SUPER_AT, Variant};
+use crate::disk::volume::{JAN_1_1980, Volume};
 use volary_block::Stage;
 use volary_core::{FileKind, Result, Time};
 

@@ -1,7 +1,7 @@
 //! What a change takes of the volume's free room, and what it gives back.
 
-use crate::alloc::Alloc;
-use crate::blocks::Reader;
+use crate::change::alloc::Alloc;
+use crate::disk::blocks::Reader;
 use volary_core::{Error, Result};
 
 /// What was taken.

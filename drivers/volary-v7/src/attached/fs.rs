@@ -1,12 +1,12 @@
 //! The file system.
 
-use crate::attached::{Attached, State};
-use crate::blocks::Reader;
-use crate::dir;
-use crate::inode::Inode;
-use crate::ondisk::{ENTRY_LEN, NAME_MAX, ROOT_INO, Variant};
-use crate::rename::rename;
-use crate::tree::{New, Tree};
+use crate::attached::operations::{Attached, State};
+use crate::disk::blocks::Reader;
+use crate::disk::dir;
+use crate::disk::inode::Inode;
+use crate::disk::ondisk::{ENTRY_LEN, NAME_MAX, ROOT_INO, Variant};
+use crate::tree::names::{New, Tree};
+use crate::tree::rename::rename;
 use std::ops::ControlFlow;
 use volary_core::{
     Attr, Caps, Cookie, Create, Ctx, DirBuf, Entry, Error, Extent, FileKind, FileSystem, Kind,

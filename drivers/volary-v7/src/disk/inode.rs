@@ -1,7 +1,7 @@
 //! Inodes.
 
-use crate::ondisk::{ADDRESSES, INODE_LEN, ROOT_INO, di};
-use crate::volume::{DIR_MAX, Volume};
+use crate::disk::ondisk::{ADDRESSES, INODE_LEN, ROOT_INO, di};
+use crate::disk::volume::{DIR_MAX, Volume};
 use volary_core::{Error, FileKind, Kind, NodeId, Result, Time};
 
 /// The Seventh Edition's multiplexed devices: of characters, of blocks.

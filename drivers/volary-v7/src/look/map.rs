@@ -1,11 +1,11 @@
 //! What lies where.
 
-use crate::alloc::each_free;
-use crate::attached::{LOOK_MEMORY, cache};
-use crate::blocks::Reader;
-use crate::inode::Inode;
-use crate::ondisk::{ADDRESSES, BAD_INO};
-use crate::volume::Volume;
+use crate::attached::operations::{LOOK_MEMORY, cache};
+use crate::change::alloc::each_free;
+use crate::disk::blocks::Reader;
+use crate::disk::inode::Inode;
+use crate::disk::ondisk::{ADDRESSES, BAD_INO};
+use crate::disk::volume::Volume;
 use std::ops::Range;
 use std::sync::Arc;
 use volary_core::{BlockDevice, FileKind, Kind, Result, VolumeMap};

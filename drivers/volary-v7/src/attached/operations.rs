@@ -2,19 +2,19 @@
 
 mod opens;
 
-use crate::alloc::Alloc;
-use crate::blocks::Reader;
-use crate::commit;
-use crate::edit::{Edit, Step, Stop};
-use crate::epoch::Epoch;
-use crate::files::Files;
-use crate::inode::Inode;
-use crate::node::{Nodes, Open, Opens};
-use crate::ondisk::{Order, ROOT_INO, SUPER_AT};
+use crate::attached::commit;
+use crate::change::alloc::Alloc;
+use crate::change::edit::{Edit, Step, Stop};
+use crate::change::epoch::Epoch;
+use crate::change::files::Files;
+use crate::change::node::{Nodes, Open, Opens};
+use crate::change::room::Room;
+use crate::disk::blocks::Reader;
+use crate::disk::inode::Inode;
+use crate::disk::ondisk::{Order, ROOT_INO, SUPER_AT};
+use crate::disk::volume::Volume;
 use crate::options;
-use crate::room::Room;
-use crate::tree::Tree;
-use crate::volume::Volume;
+use crate::tree::names::Tree;
 use parking_lot::RwLock;
 use std::sync::Arc;
 use volary_block::{Cache, CacheOptions, Stage};

@@ -1,13 +1,13 @@
 //! The inodes of a volume with what they hold, as a change sees them.
 
-use crate::attrs::Attrs;
-use crate::bmap::Map;
-use crate::edit::{Edit, Step};
-use crate::epoch::Epoch;
-use crate::file::File;
-use crate::inode::Inode;
-use crate::node::Node;
-use crate::room::Room;
+use crate::change::attrs::Attrs;
+use crate::change::bmap::Map;
+use crate::change::edit::{Edit, Step};
+use crate::change::epoch::Epoch;
+use crate::change::file::File;
+use crate::change::node::Node;
+use crate::change::room::Room;
+use crate::disk::inode::Inode;
 use volary_core::{Error, FileKind, Result};
 
 /// Inodes, room, and what the commit must know of both.

@@ -1,9 +1,9 @@
 //! A change under way: inodes, and bytes of the volume's own structures. All of it can be taken
 //! back until it is done.
 
-use crate::blocks::Reader;
-use crate::inode::{Inode, kept};
-use crate::node::{Node, Nodes};
+use crate::change::node::{Node, Nodes};
+use crate::disk::blocks::Reader;
+use crate::disk::inode::{Inode, kept};
 use volary_block::Stage;
 use volary_core::{Kind, NodeId, Result, Time};
 use volary_ondisk::Undo;
@@ -14,7 +14,7 @@ pub(crate) use volary_ondisk::retry::{Step, Stop};
 /// moves.
 pub(crate) const LINK_MAX: u32 = 32_766;
 
-/// The inodes and bytes of a change. What it takes of the volume is of [`Room`](crate::room::Room).
+/// The inodes and bytes of a change. What it takes of the volume is of [`Room`](crate::change::room::Room).
 pub(crate) struct Edit<'a> {
     pub(crate) reader: Reader<'a>,
     pub(crate) now: Time,

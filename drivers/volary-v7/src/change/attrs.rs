@@ -1,8 +1,8 @@
 //! Changing attributes.
 
-use crate::edit::Step;
-use crate::file::File;
-use crate::inode::kept;
+use crate::change::edit::Step;
+use crate::change::file::File;
+use crate::disk::inode::kept;
 use volary_core::{Kind, SetAttr, SetTime, Time};
 
 /// The attributes of an inode, its size among them.

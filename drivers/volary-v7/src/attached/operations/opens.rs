@@ -1,10 +1,10 @@
 //! Opens of an attached volume.
 
 use super::{Attached, State, or_fail};
-use crate::edit::{Step, Stop};
-use crate::inode::Inode;
-use crate::node::{Node, Open};
-use crate::tree::Tree;
+use crate::change::edit::{Step, Stop};
+use crate::change::node::{Node, Open};
+use crate::disk::inode::Inode;
+use crate::tree::names::Tree;
 use volary_block::Stage;
 use volary_core::{Ctx, Extent, FileKind, Kind, Mode, NodeId, OpenId, Result};
 

@@ -1,9 +1,9 @@
 //! Directories: entries of sixteen bytes, a number and a name.
 
-use crate::blocks::{Reader, Walker};
-use crate::inode::Inode;
-use crate::ondisk::ENTRY_LEN;
-use crate::volume::Volume;
+use crate::disk::blocks::{Reader, Walker};
+use crate::disk::inode::Inode;
+use crate::disk::ondisk::ENTRY_LEN;
+use crate::disk::volume::Volume;
 use std::ops::ControlFlow;
 use volary_core::{FileKind, Kind, Result};
 

@@ -5,9 +5,9 @@
 //! on top when the disk knows that nothing leads there any more. A map of what is in the list
 //! keeps a block from being given twice.
 
-use crate::blocks::Reader;
-use crate::ondisk::{NICFREE, NICINOD, ROOT_INO, SUPER_AT};
-use crate::volume::Volume;
+use crate::disk::blocks::Reader;
+use crate::disk::ondisk::{NICFREE, NICINOD, ROOT_INO, SUPER_AT};
+use crate::disk::volume::Volume;
 use std::collections::HashSet;
 use volary_block::{Cache, Stage};
 use volary_core::{Error, Kind, Result};

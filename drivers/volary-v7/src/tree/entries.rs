@@ -1,14 +1,14 @@
 //! Entries of directories, to be changed. None moves, and no directory gets shorter: an entry's
 //! place is a cookie that somebody may have.
 
-use crate::blocks::Walker;
-use crate::dir;
-use crate::edit::Step;
-use crate::epoch::ADDITIONS;
-use crate::file::File;
-use crate::node::Node;
-use crate::ondisk::ENTRY_LEN;
-use crate::volume::{DIR_MAX, Volume};
+use crate::change::edit::Step;
+use crate::change::epoch::ADDITIONS;
+use crate::change::file::File;
+use crate::change::node::Node;
+use crate::disk::blocks::Walker;
+use crate::disk::dir;
+use crate::disk::ondisk::ENTRY_LEN;
+use crate::disk::volume::{DIR_MAX, Volume};
 use volary_block::{SECTOR, Stage};
 use volary_core::{Error, Kind, Result};
 

@@ -1,10 +1,10 @@
 //! Renaming.
 
-use crate::edit::{Step, Stop};
-use crate::epoch::{PARENTS, REMOVALS};
-use crate::inode::Inode;
-use crate::ondisk::ROOT_INO;
-use crate::tree::{Found, Tree};
+use crate::change::edit::{Step, Stop};
+use crate::change::epoch::{PARENTS, REMOVALS};
+use crate::disk::inode::Inode;
+use crate::disk::ondisk::ROOT_INO;
+use crate::tree::names::{Found, Tree};
 use volary_core::{Error, FileKind, Kind, Name, NodeId, RenameFlags, Result};
 use volary_ondisk::rename::{self, Target, Task};
 

@@ -1,10 +1,10 @@
 //! The content of files: writing, growing, cutting, holes.
 
-use crate::blocks::Reader;
-use crate::bmap::Map;
-use crate::edit::Step;
-use crate::epoch::Epoch;
-use crate::volume::Volume;
+use crate::change::bmap::Map;
+use crate::change::edit::Step;
+use crate::change::epoch::Epoch;
+use crate::disk::blocks::Reader;
+use crate::disk::volume::Volume;
 use volary_block::Stage;
 use volary_core::{Kind, Result};
 

@@ -1,6 +1,6 @@
 //! The volume, checked: the superblock is believed from here on.
 
-use crate::ondisk::{
+use crate::disk::ondisk::{
     ADDRESSES, BLOCKS_MAX, DIRECT, FS_MAGIC, FS_OKAY, INODE_LEN, INODES_FROM, ISIZE, MAGIC,
     NICFREE, NICINOD, Order, ROOT_INO, SIZE_MAX, STATE, SUPER_AT, SUPER_LEN, TYPE, Variant, di,
 };

@@ -1,7 +1,7 @@
 //! Inodes in memory, and opens.
 
-use crate::blocks::Reader;
-use crate::inode::Inode;
+use crate::disk::blocks::Reader;
+use crate::disk::inode::Inode;
 use volary_core::{Attr, Mode, NodeId, Result};
 use volary_ondisk::inodes;
 
