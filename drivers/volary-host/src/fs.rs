@@ -1,6 +1,6 @@
 //! The `FileSystem` impl.
 
-use crate::error::from_errno;
+use crate::kernel::error::from_errno;
 use crate::volume::Host;
 use std::sync::Arc;
 use volary_core::{

@@ -55,25 +55,19 @@
 //! birth cannot be set. What is changed by a process that is not ours is seen at
 //! once, but not told of where the host has no news (`Caps::WATCH`).
 //!
-//! # Modules
+//! # Rooms
 //!
-//! Each may use those in its own row and above, but none that uses it.
+//! Each may use those above it, and says at its head what is in it.
 //!
-//! | modules | what |
+//! | room | what |
 //! |---|---|
-//! | `options`, `error`, `attachment` | what is chosen; errors; what may be done until the volume is detached |
-//! | `proc`, `sys`, `stat`, `ring` | the kernel: `/proc`, system calls that no safe library has, `statx`, `io_uring` |
-//! | `births`, `ids` | node ids, and handles of the host |
-//! | `listing`, `opens`, `nodes` | a directory's entries; the opens and nodes that were given out |
-//! | `resolve`, `root` | one step from a descriptor to the next; the descriptor where all begins |
-//! | `probe` | what the host's file system can do |
-//! | `beneath`, `watch` | whether what an id opens lies in the tree; news of other processes |
-//! | `tree` | from a node to a descriptor |
-//! | `locks`, `places` | byte-range locks, holes and places on the block device, of one open |
-//! | `attrs`, `xattrs`, `names`, `dirs`, `ahead` | attributes, names, listings, directories that will be read |
-//! | `files`, `content` | opens, from the first descriptor to the last close; content |
-//! | `create`, `together` | new nodes; whole files in batches |
+//! | `kernel` | errors; `/proc`, system calls that no safe library has, `statx`, `io_uring` |
+//! | `held` | what may be done until the volume is detached; node ids; opens and nodes that were given out |
+//! | `reach` | from a node to a descriptor, and whether it lies in the tree; news of other processes |
+//! | `operations` | names, attributes, listings, content, locks, new nodes, whole files in batches |
 //! | `volume`, `fs` | what an attachment has; the `FileSystem` impl |
+//!
+//! `options` is what is chosen.
 //!
 //! An attachment is a few parts, each of which knows those above it:
 //!
@@ -113,39 +107,15 @@
     )
 )]
 
-mod ahead;
-mod attachment;
-mod attrs;
-mod beneath;
-mod births;
-mod content;
-mod create;
-mod dirs;
-mod error;
-mod files;
 mod fs;
-mod ids;
-mod listing;
-mod locks;
-mod names;
-mod nodes;
-mod opens;
+mod held;
+mod kernel;
+mod operations;
 mod options;
-mod places;
-mod probe;
-mod proc;
-mod resolve;
-mod ring;
-mod root;
-mod stat;
-mod sys;
+mod reach;
 #[cfg(test)]
 mod tests;
-mod together;
-mod tree;
 mod volume;
-mod watch;
-mod xattrs;
 
 pub use options::HostOptions;
 
@@ -167,7 +137,7 @@ pub fn attach(path: &Path, options: &HostOptions) -> Result<Fs> {
 /// [`HostOptions::places`] has the driver tell places there. A read of a place is the file's content if it bypasses
 /// the host's page cache, and if the file's attributes are the same before and after.
 pub fn device(path: &Path) -> Option<PathBuf> {
-    places::device(path)
+    operations::places::device(path)
 }
 
 /// Lets this process have as many descriptors as the host allows it, for the
@@ -183,5 +153,5 @@ pub fn raise_descriptor_limit() {
 /// Returns how many opens of this driver there can be in this process: the others of its
 /// descriptors are left to the rest of it.
 pub fn opens_max() -> usize {
-    probe::descriptors_for_opens()
+    reach::probe::descriptors_for_opens()
 }

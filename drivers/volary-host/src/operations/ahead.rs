@@ -3,10 +3,10 @@
 //! The host waits for the disk, or for a server, at each inode that it reads. With several directories at a time it
 //! waits for several inodes together.
 
-use crate::ids::Ids;
-use crate::listing::each;
-use crate::resolve::open_dir;
-use crate::tree::Tree;
+use crate::held::ids::Ids;
+use crate::held::listing::each;
+use crate::reach::resolve::open_dir;
+use crate::reach::tree::Tree;
 use rustix::time::{ClockId, clock_gettime};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};

@@ -1,8 +1,8 @@
 //! Entries of a directory as the host lists them, and how far a caller has come.
 
-use crate::error::from_errno;
-use crate::stat::look;
-use crate::sys;
+use crate::kernel::error::from_errno;
+use crate::kernel::stat::look;
+use crate::kernel::sys;
 use rustix::fd::OwnedFd;
 use rustix::fs::{Advice, SeekFrom};
 use rustix::io::Errno;

@@ -6,10 +6,10 @@
 //! of what the owners hold, and a table tells what becomes of a range when one
 //! of them gives it back.
 
-use crate::error::from_errno;
-use crate::opens::Opened;
-use crate::proc::path_of;
-use crate::sys::{self, RangeLock};
+use crate::held::opens::Opened;
+use crate::kernel::error::from_errno;
+use crate::kernel::proc::path_of;
+use crate::kernel::sys::{self, RangeLock};
 use parking_lot::Mutex;
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode as HostMode, OFlags};

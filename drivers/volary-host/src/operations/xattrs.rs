@@ -1,9 +1,9 @@
 //! Extended attributes.
 
-use crate::attachment::Attachment;
-use crate::error::from_errno_on_node;
-use crate::proc::path_of;
-use crate::tree::Tree;
+use crate::held::attachment::Attachment;
+use crate::kernel::error::from_errno_on_node;
+use crate::kernel::proc::path_of;
+use crate::reach::tree::Tree;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use std::sync::Arc;

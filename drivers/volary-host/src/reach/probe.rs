@@ -1,10 +1,10 @@
 //! What the host's file system can do, and what this process may.
 
-use crate::error::from_errno;
-use crate::ids::Ids;
-use crate::proc::path_of;
-use crate::stat::look;
-use crate::sys;
+use crate::held::ids::Ids;
+use crate::kernel::error::from_errno;
+use crate::kernel::proc::path_of;
+use crate::kernel::stat::look;
+use crate::kernel::sys;
 use rustix::fd::OwnedFd;
 use rustix::fs::{FallocateFlags, Mode as HostMode, OFlags, XattrFlags};
 use rustix::process::{Resource, getrlimit};

@@ -5,12 +5,12 @@
 //! Watched are the root and the directories that a descriptor is held for: those
 //! in which names were looked up or that were listed.
 
-use crate::attachment::Attachment;
-use crate::error::from_errno;
-use crate::ids::Ids;
-use crate::nodes::Nodes;
-use crate::root::Root;
-use crate::sys::{self, Handle};
+use crate::held::attachment::Attachment;
+use crate::held::ids::Ids;
+use crate::held::nodes::Nodes;
+use crate::kernel::error::from_errno;
+use crate::kernel::sys::{self, Handle};
+use crate::reach::root::Root;
 use parking_lot::RwLock;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fd::OwnedFd;

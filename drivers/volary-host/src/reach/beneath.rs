@@ -2,12 +2,12 @@
 //! leads out of it: whoever gives ids out seals them if they must not be guessed
 //! (the NFS server does), but none that comes back is believed to be within.
 
-use crate::ids::Ids;
-use crate::listing::each;
-use crate::nodes::Nodes;
-use crate::proc::link_of;
-use crate::resolve::{PATH, TRIES_MAX, open_in, open_up};
-use crate::root::Root;
+use crate::held::ids::Ids;
+use crate::held::listing::each;
+use crate::held::nodes::Nodes;
+use crate::kernel::proc::link_of;
+use crate::reach::resolve::{PATH, TRIES_MAX, open_in, open_up};
+use crate::reach::root::Root;
 use parking_lot::Mutex;
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode as HostMode, OFlags};

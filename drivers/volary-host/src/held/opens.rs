@@ -1,7 +1,7 @@
 //! The opens.
 
-use crate::error::from_errno;
-use crate::listing::Listing;
+use crate::held::listing::Listing;
+use crate::kernel::error::from_errno;
 use parking_lot::{Mutex, RwLock};
 use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::io::Errno;

@@ -1,15 +1,15 @@
 //! Opens of nodes, from the first descriptor to the last close.
 
-use crate::attachment::Attachment;
-use crate::error::{from_errno, from_errno_on_node};
-use crate::locks::Locks;
-use crate::nodes::Nodes;
-use crate::opens::Opens;
-use crate::proc::path_of;
-use crate::resolve::{SAFE, open_dir};
-use crate::root::Root;
-use crate::stat::look;
-use crate::tree::Tree;
+use crate::held::attachment::Attachment;
+use crate::held::nodes::Nodes;
+use crate::held::opens::Opens;
+use crate::kernel::error::{from_errno, from_errno_on_node};
+use crate::kernel::proc::path_of;
+use crate::kernel::stat::look;
+use crate::operations::locks::Locks;
+use crate::reach::resolve::{SAFE, open_dir};
+use crate::reach::root::Root;
+use crate::reach::tree::Tree;
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode as HostMode, OFlags};
 use std::sync::Arc;

@@ -1,12 +1,12 @@
 //! Names: look up, link, remove, rename.
 
-use crate::attachment::Attachment;
-use crate::error::from_errno;
-use crate::ids::Ids;
-use crate::nodes::Nodes;
-use crate::proc::path_of;
-use crate::resolve::PATH;
-use crate::tree::Tree;
+use crate::held::attachment::Attachment;
+use crate::held::ids::Ids;
+use crate::held::nodes::Nodes;
+use crate::kernel::error::from_errno;
+use crate::kernel::proc::path_of;
+use crate::reach::resolve::PATH;
+use crate::reach::tree::Tree;
 use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, CWD, RenameFlags as HostRename};
 use rustix::io::Errno;

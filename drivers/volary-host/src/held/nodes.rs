@@ -4,7 +4,7 @@
 //! make room. Two bounds hold: on the nodes known and on the descriptors held
 //! for them. What was not asked for lately goes first; what is open stays.
 
-use crate::opens::Opened;
+use crate::held::opens::Opened;
 use parking_lot::RwLock;
 use rustix::fd::OwnedFd;
 use std::collections::{HashMap, VecDeque};

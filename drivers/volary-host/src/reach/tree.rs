@@ -1,14 +1,14 @@
 //! Every way from a node to a descriptor of it, and what is noted of a node that is given out.
 
-use crate::attachment::Attachment;
-use crate::beneath::{Beneath, DEPTH_MAX};
-use crate::error::{from_errno, from_errno_on_node};
-use crate::ids::Ids;
-use crate::nodes::{Nodes, Seen, Way};
-use crate::resolve::{PATH, open_in, open_up};
-use crate::root::Root;
-use crate::stat::{from_statx, look};
-use crate::watch::Watchers;
+use crate::held::attachment::Attachment;
+use crate::held::ids::Ids;
+use crate::held::nodes::{Nodes, Seen, Way};
+use crate::kernel::error::{from_errno, from_errno_on_node};
+use crate::kernel::stat::{from_statx, look};
+use crate::reach::beneath::{Beneath, DEPTH_MAX};
+use crate::reach::resolve::{PATH, open_in, open_up};
+use crate::reach::root::Root;
+use crate::reach::watch::Watchers;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{Mode as HostMode, OFlags};
 use std::sync::Arc;

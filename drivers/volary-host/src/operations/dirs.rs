@@ -1,9 +1,9 @@
 //! Listings of directories, by the host's own cookies.
 
-use crate::ids::Ids;
-use crate::listing::{END, Raw};
-use crate::nodes::Nodes;
-use crate::opens::{Opened, Opens};
+use crate::held::ids::Ids;
+use crate::held::listing::{END, Raw};
+use crate::held::nodes::Nodes;
+use crate::held::opens::{Opened, Opens};
 use std::sync::Arc;
 use volary_core::{Cookie, DirBuf, FileKind, Kind, NodeId, OpenId, Result};
 

@@ -4,12 +4,12 @@
 //! that `stat` names. A place holds while the file does not change. Reads there must bypass the device's page
 //! cache, which the file system does not keep up to date.
 
-use crate::births::Moment;
-use crate::error::from_errno;
-use crate::opens::Opened;
-use crate::resolve::PATH;
-use crate::stat::look;
-use crate::sys::{self, Mapping};
+use crate::held::births::Moment;
+use crate::held::opens::Opened;
+use crate::kernel::error::from_errno;
+use crate::kernel::stat::look;
+use crate::kernel::sys::{self, Mapping};
+use crate::reach::resolve::PATH;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{CWD, FileType, IFlags, SeekFrom, makedev};
 use rustix::io::Errno;

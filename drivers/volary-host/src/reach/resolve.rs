@@ -1,7 +1,7 @@
 //! Opens what is one step away from a descriptor, so that no step leads out of the tree.
 
-use crate::error::from_errno_on_node;
-use crate::nodes::Nodes;
+use crate::held::nodes::Nodes;
+use crate::kernel::error::from_errno_on_node;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{Mode as HostMode, OFlags, ResolveFlags};
 use rustix::io::Errno;

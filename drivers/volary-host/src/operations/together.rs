@@ -1,8 +1,8 @@
 //! Batches of whole files: while some are read, the next are opened.
 
-use crate::files::Files;
-use crate::ring::{DEPTH, Flight, Ring};
-use crate::stat::{from_statx, look};
+use crate::kernel::ring::{DEPTH, Flight, Ring};
+use crate::kernel::stat::{from_statx, look};
+use crate::operations::files::Files;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use volary_core::{Cancel, FileKind, Mode, Whole};

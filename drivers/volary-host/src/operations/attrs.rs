@@ -1,10 +1,10 @@
 //! Attributes: read and set.
 
-use crate::attachment::Attachment;
-use crate::error::{from_errno, from_errno_on_node};
-use crate::nodes::Nodes;
-use crate::proc::path_of;
-use crate::tree::Tree;
+use crate::held::attachment::Attachment;
+use crate::held::nodes::Nodes;
+use crate::kernel::error::{from_errno, from_errno_on_node};
+use crate::kernel::proc::path_of;
+use crate::reach::tree::Tree;
 use rustix::fd::AsFd;
 use rustix::fs::{
     AtFlags, Gid, Mode as HostMode, OFlags, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, Uid,

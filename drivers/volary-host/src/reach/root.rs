@@ -1,7 +1,7 @@
 //! The directory that is attached.
 
-use crate::error::from_errno;
-use crate::resolve::open_dir;
+use crate::kernel::error::from_errno;
+use crate::reach::resolve::open_dir;
 use rustix::fd::OwnedFd;
 use std::sync::Arc;
 use volary_core::{NodeId, Result, StatFs};

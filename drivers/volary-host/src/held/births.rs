@@ -112,7 +112,7 @@ mod tests {
 
     /// Returns a node of this machine's root, as if it were born at `birth`.
     fn node(ino: u64, birth: i64) -> Statx {
-        let mut stat = crate::stat::look(rustix::fs::CWD, b".").unwrap();
+        let mut stat = crate::kernel::stat::look(rustix::fs::CWD, b".").unwrap();
         stat.stx_mask |= StatxFlags::BTIME.bits();
         stat.stx_ino = ino;
         (stat.stx_btime.tv_sec, stat.stx_btime.tv_nsec) = (birth, 5);

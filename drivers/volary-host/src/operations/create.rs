@@ -1,13 +1,13 @@
 //! New nodes: made, given their owner and mode, and opened if they are files.
 
-use crate::attachment::Attachment;
-use crate::attrs::Attrs;
-use crate::error::from_errno;
-use crate::files::Files;
-use crate::ids::Ids;
-use crate::resolve::SAFE;
-use crate::stat::look;
-use crate::tree::Tree;
+use crate::held::attachment::Attachment;
+use crate::held::ids::Ids;
+use crate::kernel::error::from_errno;
+use crate::kernel::stat::look;
+use crate::operations::attrs::Attrs;
+use crate::operations::files::Files;
+use crate::reach::resolve::SAFE;
+use crate::reach::tree::Tree;
 use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, FileType, Mode as HostMode, OFlags};
 use rustix::io::Errno;

@@ -7,10 +7,10 @@
 //! again, by which root opens the node wherever its names are. Of nodes on
 //! other file systems the time of birth stands for the generation.
 
-use crate::births::{Births, Moment};
-use crate::error::from_errno;
-use crate::stat::{from_statx, look};
-use crate::sys::{self, Handle};
+use crate::held::births::{Births, Moment};
+use crate::kernel::error::from_errno;
+use crate::kernel::stat::{from_statx, look};
+use crate::kernel::sys::{self, Handle};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{OFlags, Statx, StatxFlags};
 use rustix::io::Errno;

@@ -1,7 +1,7 @@
 //! The system calls that no safe library has: file handles, directory entries
 //! in bulk, locks of open file descriptions, fanotify, places of files.
 
-use crate::proc::path_of;
+use crate::kernel::proc::path_of;
 use rustix::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use rustix::io::{Errno, Result};
 use std::ffi::CString;

@@ -1,10 +1,10 @@
 //! Content: read, write, allocate, where the holes are.
 
-use crate::attachment::Attachment;
-use crate::error::from_errno;
-use crate::opens::{Opened, Opens};
-use crate::places;
-use crate::stat::look;
+use crate::held::attachment::Attachment;
+use crate::held::opens::{Opened, Opens};
+use crate::kernel::error::from_errno;
+use crate::kernel::stat::look;
+use crate::operations::places;
 use rustix::fs::{Advice, FallocateFlags};
 use rustix::io::{Errno, ReadWriteFlags};
 use std::io::IoSlice;

@@ -1,6 +1,6 @@
 //! What `statx(2)` tells, and the same in our words.
 
-use crate::error::from_errno;
+use crate::kernel::error::from_errno;
 use rustix::fd::AsFd;
 use rustix::fs::{AtFlags, Statx, StatxFlags};
 use volary_core::{Attr, FileKind, Kind, NodeId, Result, Time};
