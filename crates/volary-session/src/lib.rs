@@ -6,25 +6,16 @@
 //! that a FUSE client, an NFS client and a command on the same volume see each
 //! other's opens, locks and changes. `DESIGN.md` says why this stands here, and not in drivers or servers.
 //!
-//! | module, from bottom to top | what |
+//! | room, from bottom to top | what |
 //! |---|---|
-//! | `options`, `caller`, `sharing` | how a volume is to be used; callers who never lose interest; share modes |
+//! | `options`, `caller` | how a volume is to be used; callers who never lose interest |
 //! | `rules` | who may do what, as pure functions of attributes and credentials |
-//! | `events` | who changed what |
-//! | `leases`, `how` | what clients may keep to themselves; how something is opened |
-//! | `locks` | byte-range locks: pure range arithmetic and the table that waits |
-//! | `uses`, `opens` | share modes, places and leases of what is open; the open table |
+//! | `shared` | events, leases, share modes, byte-range locks, who uses which node, the open table |
 //! | `timer` | commits what nobody has asked to be made durable |
 //! | [`volume`](Volume) | what sessions share; attach and detach |
 //! | [`session`](Session) | one caller |
-//! | `leasing`, `deletion`, `grace` | what takes leases away; entries that go with their last open; claims go first, after a restart |
-//! | `names`, `removal`, `replacing`, `nodes`, `xattrs` (`set_xattr`), `acls`, `io`, `walk`, `locking` | what a session can do |
-//! | `listing` | a directory, listed whole |
-//! | `users` | who may log in as whom |
-//! | `clients`, `party`, `pool` | for servers: which addresses are let in; whom a connection counts for; how many of one thing each may have |
-//! | `sock_diag` | for servers: the user at the other end of a connection from this host, where the system is Linux |
-//! | `accepting` | for servers: what to do when no client could be accepted, and who gives way |
-//! | `linger` | for servers: staying awake for the next request |
+//! | `operations` | what a session can do: names, nodes, content, locks, leases, attributes, walks |
+//! | `serving` | for servers: clients, users, pools, who gives way when no client could be accepted |
 //!
 //! # Lock order
 //!
@@ -38,68 +29,40 @@
 //! no lock held. The commit timer holds none while it commits.
 #![forbid(unsafe_code)]
 
-#[cfg(unix)]
-mod accepting;
-mod acls;
 mod caller;
-mod clients;
-mod deletion;
-mod events;
-mod grace;
-mod how;
-mod io;
-mod leases;
-mod leasing;
-#[cfg(unix)]
-mod linger;
-mod listing;
-mod locking;
-mod locks;
-mod names;
-mod nodes;
-mod opens;
+mod operations;
 mod options;
-mod party;
-mod pool;
-mod removal;
-mod replacing;
 mod rules;
+mod serving;
 mod session;
-mod set_xattr;
-mod sharing;
-#[cfg(target_os = "linux")]
-mod sock_diag;
+mod shared;
 mod timer;
-mod users;
-mod uses;
 mod volume;
-mod walk;
-mod xattrs;
 
-#[cfg(unix)]
-pub use accepting::{AfterAccept, Guest, Seat, Seats, longest_silent};
-pub use clients::{Clients, is_this_host};
-pub use events::{ClientId, Event, EventQueue, EventSink, News, Subscription};
-pub use grace::Grace;
-pub use how::{Beside, OpenHow};
-pub use leases::{Lease, LeaseBits, LeaseBreak, LeaseKey, LeaseSink};
-#[cfg(unix)]
-pub use linger::Linger;
-pub use listing::{Listing, Row};
-pub use locking::{LockKind, Wait};
-pub use locks::{HeldLock, LockOwner, Range};
-pub use nodes::Listed;
+pub use operations::grace::Grace;
+pub use operations::listing::{Listing, Row};
+pub use operations::locking::{LockKind, Wait};
+pub use operations::nodes::Listed;
+pub use operations::set_xattr::SetXattr;
+pub use operations::walk::{Follow, PATH_MAX, SYMLINKS_MAX};
 pub use options::{Commit, Limits, VolumeOptions};
-pub use party::{Party, network_of};
-pub use pool::{Pool, Pooled};
-pub use session::Session;
-pub use set_xattr::SetXattr;
-pub use sharing::{Rights, Share};
+#[cfg(unix)]
+pub use serving::accepting::{AfterAccept, Guest, Seat, Seats, longest_silent};
+pub use serving::clients::{Clients, is_this_host};
+#[cfg(unix)]
+pub use serving::linger::Linger;
+pub use serving::party::{Party, network_of};
+pub use serving::pool::{Pool, Pooled};
 #[cfg(target_os = "linux")]
-pub use sock_diag::socket_owner;
-pub use users::{User, Users, all_squashed, root_squashed};
+pub use serving::sock_diag::socket_owner;
+pub use serving::users::{User, Users, all_squashed, root_squashed};
+pub use session::Session;
+pub use shared::events::{ClientId, Event, EventQueue, EventSink, News, Subscription};
+pub use shared::how::{Beside, OpenHow};
+pub use shared::leases::{Lease, LeaseBits, LeaseBreak, LeaseKey, LeaseSink};
+pub use shared::locks::{HeldLock, LockOwner, Range};
+pub use shared::sharing::{Rights, Share};
 pub use volume::{Hearing, Volume};
-pub use walk::{Follow, PATH_MAX, SYMLINKS_MAX};
 
 /// Returns the owner of the TCP socket at `peer`: only Linux tells it.
 ///

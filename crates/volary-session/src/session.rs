@@ -1,9 +1,9 @@
 //! [`Session`]: one caller on one volume.
 
 use crate::caller::NEVER;
-use crate::events::{ClientId, Event, News};
-use crate::leases::LeaseKey;
 use crate::rules;
+use crate::shared::events::{ClientId, Event, News};
+use crate::shared::leases::LeaseKey;
 use crate::volume::Volume;
 use std::fmt;
 use std::sync::Arc;

@@ -1,12 +1,12 @@
 //! [`Volume`]: what the sessions of one attached file system share.
 
 use crate::caller::NEVER;
-use crate::events::{ClientId, Event, EventSink, Hub, News, Subscription};
-use crate::locks::LockTable;
-use crate::opens::OpenTable;
 use crate::options::{Commit, VolumeOptions};
+use crate::shared::events::{ClientId, Event, EventSink, Hub, News, Subscription};
+use crate::shared::locks::LockTable;
+use crate::shared::opens::OpenTable;
+use crate::shared::uses::Uses;
 use crate::timer::{Timed, Timer};
-use crate::uses::Uses;
 use parking_lot::{Mutex, RwLock};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -1,6 +1,6 @@
 //! For servers that accept clients: what to do when none could be accepted, and who gives way.
 
-use crate::party::Party;
+use crate::serving::party::Party;
 use rustix::io::Errno;
 use std::collections::HashMap;
 use std::io;

@@ -1,6 +1,6 @@
 //! [`Pool`]: a bound on how many of one thing there are, and on how many one party has.
 
-use crate::party::Party;
+use crate::serving::party::Party;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

@@ -1,16 +1,16 @@
 //! Operations on opens: open, read, write, list, close.
 
-use crate::events::News;
-use crate::how::OpenHow;
-use crate::leases::Impact;
-use crate::locks::LockOwner;
-use crate::opens::{Holds, Opened};
+use crate::operations::xattrs::CAPABILITY;
 use crate::rules;
 use crate::session::Session;
-use crate::sharing::{Rights, Share};
-use crate::uses::{By, MOMENTARY, Mark, PLAIN};
+use crate::shared::events::News;
+use crate::shared::how::OpenHow;
+use crate::shared::leases::Impact;
+use crate::shared::locks::LockOwner;
+use crate::shared::opens::{Holds, Opened};
+use crate::shared::sharing::{Rights, Share};
+use crate::shared::uses::{By, MOMENTARY, Mark, PLAIN};
 use crate::volume::Hearing;
-use crate::xattrs::CAPABILITY;
 use std::sync::atomic::Ordering;
 use volary_core::{
     Access, Attr, Caps, Cookie, Ctx, DirBuf, Extent, FileKind, Kind, Mode, NodeId, OpenId, Result,

@@ -8,10 +8,10 @@ mod place;
 mod table;
 mod waiters;
 
-use crate::events::ClientId;
-use crate::leases::Keys;
 use crate::options::VolumeOptions;
-use crate::sharing::{Rights, Share};
+use crate::shared::events::ClientId;
+use crate::shared::leases::Keys;
+use crate::shared::sharing::{Rights, Share};
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;

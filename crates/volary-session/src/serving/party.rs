@@ -1,6 +1,6 @@
 //! Who is at the other end of a connection: [`Party`].
 
-use crate::clients::is_this_host;
+use crate::serving::clients::is_this_host;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

@@ -2,11 +2,11 @@
 //! nobody from reading and writing but those who ask by
 //! [`check_io`](Session::check_io).
 
-use crate::leases::Impact;
-use crate::locks::{HeldLock, LockOwner, LockTable, Range, Wanted};
-use crate::opens::Opened;
 use crate::session::Session;
-use crate::uses::By;
+use crate::shared::leases::Impact;
+use crate::shared::locks::{HeldLock, LockOwner, LockTable, Range, Wanted};
+use crate::shared::opens::Opened;
+use crate::shared::uses::By;
 use volary_core::{Cancel, Caps, Kind, Lock, OpenId, Result};
 
 /// Which kind of lock.

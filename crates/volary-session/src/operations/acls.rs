@@ -1,9 +1,9 @@
 //! Access lists: set together with the mode, and inherited.
 
-use crate::events::News;
+use crate::operations::set_xattr::SetXattr;
 use crate::rules;
 use crate::session::Session;
-use crate::set_xattr::SetXattr;
+use crate::shared::events::News;
 use volary_core::{
     ACL_ACCESS, ACL_DEFAULT, Acl, Attr, Ctx, Entry, FileKind, Kind, Name, NodeId, Result, SetAttr,
     default_acl_of,

@@ -2,10 +2,10 @@
 
 use super::mark::Mark;
 use super::place::{Naming, Place};
-use crate::events::ClientId;
-use crate::how::Beside;
-use crate::leases::{Held, LeaseKey};
-use crate::sharing::{Rights, Share};
+use crate::shared::events::ClientId;
+use crate::shared::how::Beside;
+use crate::shared::leases::{Held, LeaseKey};
+use crate::shared::sharing::{Rights, Share};
 use volary_core::{Cred, Kind, NodeId, OpenId, Result};
 
 /// All uses of one node.

@@ -3,8 +3,8 @@
 //! Sharded, so that callers on different opens do not wait for each other; a
 //! look-up is one uncontended read lock and an index.
 
-use crate::sharing::Rights;
-use crate::uses::Mark;
+use crate::shared::sharing::Rights;
+use crate::shared::uses::Mark;
 use parking_lot::RwLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use volary_core::{Kind, Mode, NodeId, OpenId, Result};

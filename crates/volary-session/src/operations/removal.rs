@@ -1,12 +1,12 @@
 //! Operations on names: remove, rename.
 
-use crate::events::News;
-use crate::leases::{Impact, LeaseKey};
-use crate::names::RACES_MAX;
+use crate::operations::names::RACES_MAX;
 use crate::rules;
 use crate::session::Session;
-use crate::sharing::Rights;
-use crate::uses::{By, Mark, Place};
+use crate::shared::events::News;
+use crate::shared::leases::{Impact, LeaseKey};
+use crate::shared::sharing::Rights;
+use crate::shared::uses::{By, Mark, Place};
 use volary_core::{Access, Attr, Ctx, FileKind, Kind, Name, NodeId, OpenId, RenameFlags, Result};
 
 /// What it takes to change entries.

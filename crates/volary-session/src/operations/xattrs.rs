@@ -1,10 +1,10 @@
 //! Extended attributes.
 
-use crate::acls;
-use crate::events::News;
+use crate::operations::acls;
+use crate::operations::set_xattr::SetXattr;
 use crate::rules;
 use crate::session::Session;
-use crate::set_xattr::SetXattr;
+use crate::shared::events::News;
 use std::sync::atomic::Ordering;
 use volary_core::{ACL_ACCESS, Access, Attr, Caps, Ctx, FileKind, Kind, NodeId, Result};
 

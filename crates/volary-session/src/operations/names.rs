@@ -1,12 +1,12 @@
 //! Operations on names: look up, make, link.
 
-use crate::acls::Inherited;
-use crate::events::News;
-use crate::how::OpenHow;
-use crate::leases::{Impact, LeaseKey};
+use crate::operations::acls::Inherited;
 use crate::rules;
 use crate::session::Session;
-use crate::uses::By;
+use crate::shared::events::News;
+use crate::shared::how::OpenHow;
+use crate::shared::leases::{Impact, LeaseKey};
+use crate::shared::uses::By;
 use volary_core::{
     Access, Attr, Caps, Create, Ctx, Entry, FileKind, Kind, Mode, Name, NodeId, OpenId, Result,
     SetAttr,
@@ -215,7 +215,7 @@ impl Session {
     /// [`PATH_MAX`](crate::PATH_MAX), `Invalid` for one with NUL; then as
     /// [`mkdir`](Self::mkdir); `Unsupported` without [`Caps::SYMLINKS`].
     pub fn symlink(&self, dir: NodeId, name: &[u8], target: &[u8], set: &SetAttr) -> Result<Entry> {
-        crate::walk::check_path(target)?;
+        crate::operations::walk::check_path(target)?;
         let cx = self.ctx();
         let name = self.name(name, Kind::Exists)?;
         let parent = self.searchable(&cx, dir)?;

@@ -1,11 +1,11 @@
 //! Operations on nodes: attributes, access, symlinks.
 
-use crate::events::News;
-use crate::leases::Impact;
 use crate::rules;
 use crate::session::Session;
-use crate::sharing::Rights;
-use crate::uses::{By, Mark};
+use crate::shared::events::News;
+use crate::shared::leases::Impact;
+use crate::shared::sharing::Rights;
+use crate::shared::uses::{By, Mark};
 use std::sync::atomic::Ordering;
 use volary_core::{
     Access, Acl, Attr, Caps, Ctx, DirEntry, Error, FileKind, Kind, NodeId, OpenId, Result, SetAttr,

@@ -1,7 +1,7 @@
 //! [`OpenHow`]: how a node is to be opened.
 
-use crate::leases::LeaseKey;
-use crate::sharing::Share;
+use crate::shared::leases::LeaseKey;
+use crate::shared::sharing::Share;
 use volary_core::{Mode, OpenId};
 
 /// How to open a node. Made from a [`Mode`], with the rest as a POSIX caller

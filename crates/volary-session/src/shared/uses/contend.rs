@@ -3,8 +3,8 @@
 use super::mark::Mark;
 use super::node::NodeUse;
 use super::{Shard, Uses};
-use crate::leases::{Held, Impact, Lease, LeaseBits, LeaseKey, LeaseSink, Notice};
-use crate::sharing::Rights;
+use crate::shared::leases::{Held, Impact, Lease, LeaseBits, LeaseKey, LeaseSink, Notice};
+use crate::shared::sharing::Rights;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;

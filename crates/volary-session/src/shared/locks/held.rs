@@ -1,6 +1,6 @@
 //! [`HeldLock`]: a lock, whose it is, and of which bytes.
 
-use crate::events::ClientId;
+use crate::shared::events::ClientId;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use volary_core::OpenId;
 

@@ -1,14 +1,14 @@
 //! Share modes, places and deletions: how opens are entered among the uses of
 //! their node, and entries that go with their last open.
 
-use crate::events::{Event, News};
-use crate::how::OpenHow;
-use crate::leases::Impact;
-use crate::names::RACES_MAX;
-use crate::opens::Opened;
+use crate::operations::names::RACES_MAX;
 use crate::session::Session;
-use crate::sharing::Rights;
-use crate::uses::{By, Deleter, MOMENTARY, Mark, Marked, PLAIN, Place, Removal};
+use crate::shared::events::{Event, News};
+use crate::shared::how::OpenHow;
+use crate::shared::leases::Impact;
+use crate::shared::opens::Opened;
+use crate::shared::sharing::Rights;
+use crate::shared::uses::{By, Deleter, MOMENTARY, Mark, Marked, PLAIN, Place, Removal};
 use crate::volume::Volume;
 use std::collections::HashMap;
 use volary_core::{

@@ -1,8 +1,8 @@
 //! Leases: asking for them, giving them up, and breaking others'.
 
-use crate::leases::{Impact, Lease, LeaseBits, LeaseKey, LeaseSink, Notice};
 use crate::session::Session;
-use crate::uses::{Ask, By, Patience};
+use crate::shared::leases::{Impact, Lease, LeaseBits, LeaseKey, LeaseSink, Notice};
+use crate::shared::uses::{Ask, By, Patience};
 use crate::volume::{Hearing, Volume};
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,0 +1,16 @@
+//! What a session can do, by what it is done on. Uses `volume`, `session`, `rules` and `shared`.
+
+pub(crate) mod acls;
+pub(crate) mod deletion;
+pub(crate) mod grace;
+pub(crate) mod io;
+pub(crate) mod leasing;
+pub(crate) mod listing;
+pub(crate) mod locking;
+pub(crate) mod names;
+pub(crate) mod nodes;
+pub(crate) mod removal;
+pub(crate) mod replacing;
+pub(crate) mod set_xattr;
+pub(crate) mod walk;
+pub(crate) mod xattrs;

@@ -1,0 +1,10 @@
+//! What the sessions of a volume share: events, leases, share modes, locks, who uses which node, the open
+//! table. Uses `options` and `caller`.
+
+pub(crate) mod events;
+pub(crate) mod how;
+pub(crate) mod leases;
+pub(crate) mod locks;
+pub(crate) mod opens;
+pub(crate) mod sharing;
+pub(crate) mod uses;
