@@ -1,8 +1,8 @@
 //! What a kernel can say, for fuzzing: any bytes, which must neither panic nor take long.
 
-use crate::apart::Served;
 use crate::options::MountOptions;
-use crate::server::Server;
+use crate::requests::apart::Served;
+use crate::requests::server::Server;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use volary_session::Volume;

@@ -3,21 +3,15 @@
 //! [`serve`] mounts a [`Volume`](volary_session::Volume) and answers the
 //! kernel's requests from sessions on it until it is unmounted.
 //!
-//! | module, from bottom to top | what |
+//! | room, from bottom to top | what |
 //! |---|---|
-//! | `kernel`, `errno` | the kernel's types and the core's |
-//! | `caller`, `counts`, `options` | who asks; how much was asked; how to mount |
-//! | `waiters`, `signals`, `passing` | threads beside: waiting for locks; descriptors over a socket |
-//! | `nodes`, `events` | the kernel's node ids; tells the kernel what others have changed |
-//! | `sessions`, `told` | as whom callers act; what the kernel is told of nodes, and for how long |
-//! | `locks` | requests about locks |
-//! | `reply` | what becomes of an answer on its way to the kernel |
-//! | `server` | what requests share |
-//! | `names`, `attrs`, `dirs`, `data` | requests, by what they are about |
-//! | `apart` | requests that may wait for another client's lease |
-//! | `dispatch` | the kernel's requests, one by one |
-//! | `mounted`, `mounting`, `point`, `held`, `mountinfo` | mount, unmount; what can be wrong with a mount point |
-//! | `attend` | a process beside, which mounts and unmounts for one that may not |
+//! | `options` | how to mount |
+//! | `kernel` | the kernel's types and the core's, its node ids, what it is told and must forget |
+//! | `requests` | who asks, as whom callers act, what requests share, each request, its reply |
+//! | `mount` | mount, unmount; what can be wrong with a mount point; a process beside that may |
+//!
+//! In `requests`, `dispatch` has them one by one; `apart` those that may wait for another client's
+//! lease.
 //!
 //! # What the kernel keeps
 //!
@@ -36,38 +30,15 @@
 //! A shard of the node table, the list of sessions and the list of waiters are
 //! leaves: nothing else is called while one is held.
 
-mod apart;
-mod attend;
-mod attrs;
-mod caller;
-mod counts;
-mod data;
-mod dirs;
-mod dispatch;
-mod errno;
-mod events;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
-mod held;
 mod kernel;
-mod locks;
-mod mounted;
-mod mountinfo;
-mod mounting;
-mod names;
-mod nodes;
+mod mount;
 mod options;
-mod passing;
-mod point;
-mod reply;
-mod server;
-mod sessions;
-mod signals;
-mod told;
-mod waiters;
+mod requests;
 
-pub use attend::{Attendant, attend};
-pub use counts::{Counts, RequestKind};
-pub use mounted::{Mounted, Stop, serve, serve_attended};
+pub use mount::attend::{Attendant, attend};
+pub use mount::mounted::{Mounted, Stop, serve, serve_attended};
+pub use mount::point::free;
 pub use options::{Checks, Locks, MountOptions};
-pub use point::free;
+pub use requests::counts::{Counts, RequestKind};

@@ -1,7 +1,7 @@
 //! [`Sessions`]: as whom callers act on the volume.
 
-use crate::caller::Caller;
 use crate::options::Checks;
+use crate::requests::caller::Caller;
 use parking_lot::RwLock;
 use std::fs;
 use std::sync::Arc;

@@ -1,9 +1,9 @@
 //! Replies: what becomes of an answer on its way to the kernel.
 
-use crate::errno::{errno, errno_of_xattr};
-use crate::kernel;
-use crate::locks::InTheWay;
-use crate::told::Told;
+use crate::kernel::errno::{errno, errno_of_xattr};
+use crate::kernel::told::Told;
+use crate::kernel::types;
+use crate::requests::locks::InTheWay;
 use fuser::{
     Errno, FileHandle, FopenFlags, Generation, INodeNo, ReplyAttr, ReplyCreate, ReplyEmpty,
     ReplyEntry, ReplyLock, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr,
@@ -38,7 +38,7 @@ impl Told {
         let absence = self.absence_lasts();
         match answer {
             Err(e) if e == volary_core::Kind::NotFound && !absence.is_zero() => {
-                reply.entry(&absence, &kernel::nothing(), Generation(0));
+                reply.entry(&absence, &types::nothing(), Generation(0));
             }
             answer => self.reply_entry(reply, answer, plain),
         }
@@ -66,7 +66,7 @@ impl Told {
     pub(crate) fn reply_statfs(&self, reply: ReplyStatfs, answer: Result<StatFs>) {
         match answer {
             Ok(stat) => {
-                let (all, free, available, size) = crate::kernel::blocks(&stat);
+                let (all, free, available, size) = crate::kernel::types::blocks(&stat);
                 let name_max = self.caps.name_max.into();
                 reply.statfs(
                     all,

@@ -1,9 +1,9 @@
 //! Mounting on a directory: by a system call, or by the set-uid program of the FUSE package.
 
-use crate::held::Held;
+use crate::mount::held::Held;
+use crate::mount::passing::receive_byte;
+use crate::mount::point::MountPoint;
 use crate::options::{Checks, MountOptions};
-use crate::passing::receive_byte;
-use crate::point::MountPoint;
 use fuser::{Config, MountOption, SessionACL};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;

@@ -1,8 +1,8 @@
 //! Requests about names: look up, make, link, remove, rename.
 
-use crate::caller::Caller;
-use crate::kernel;
-use crate::server::Server;
+use crate::kernel::types;
+use crate::requests::caller::Caller;
+use crate::requests::server::Server;
 use fuser::{INodeNo, RenameFlags as Flags};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -47,10 +47,10 @@ impl Server {
     ) -> Result<(Entry, OpenId)> {
         let dir = self.node(making.parent)?;
         let session = self.sessions.of(req).with_umask(making.umask);
-        let mode = kernel::mode(flags, self.told.wishes.write_back);
-        let set = kernel::new_mode(making.mode);
+        let mode = types::mode(flags, self.told.wishes.write_back);
+        let set = types::new_mode(making.mode);
         let name = making.name.as_bytes();
-        let how = kernel::create_how(flags);
+        let how = types::create_how(flags);
         // Only Linux cuts a file that it opens for reading.
         if how != Create::Truncate || mode != Mode::Read {
             return session.create(dir, name, how, mode, &set);
@@ -66,7 +66,7 @@ impl Server {
 
     pub(crate) fn make_dir(&self, req: &Caller, making: &Making<'_>) -> Result<Entry> {
         let dir = self.node(making.parent)?;
-        let set = kernel::new_mode(making.mode);
+        let set = types::new_mode(making.mode);
         let session = self.sessions.of(req).with_umask(making.umask);
         session.mkdir(dir, making.name.as_bytes(), &set)
     }
@@ -81,10 +81,10 @@ impl Server {
             None => return Err(Kind::Invalid.into()),
         };
         let rdev = match kind {
-            FileKind::CharDevice | FileKind::BlockDevice => kernel::unpacked_rdev(rdev),
+            FileKind::CharDevice | FileKind::BlockDevice => types::unpacked_rdev(rdev),
             _ => 0,
         };
-        let set = kernel::new_mode(making.mode);
+        let set = types::new_mode(making.mode);
         self.sessions.of(req).with_umask(making.umask).mknod(
             dir,
             making.name.as_bytes(),

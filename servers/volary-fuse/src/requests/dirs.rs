@@ -3,10 +3,10 @@
 //! The kernel wants `.` and `..` first, which the session does not give: they
 //! take the places 1 and 2, and the session's cookies come after them.
 
-use crate::caller::Caller;
-use crate::kernel;
-use crate::server::Server;
-use crate::told::Given;
+use crate::kernel::told::Given;
+use crate::kernel::types;
+use crate::requests::caller::Caller;
+use crate::requests::server::Server;
 use fuser::{FileAttr, Generation, INodeNo, ReplyDirectory, ReplyDirectoryPlus};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -45,7 +45,7 @@ impl Server {
         let step = DirBuf::new(PLAIN_STEP, NAMES, false).numbers_do();
         each_entry(&session, at, step, |entry, place| {
             let number = INodeNo(self.nodes.number(entry.node));
-            let kind = kernel::file_type(entry.kind);
+            let kind = types::file_type(entry.kind);
             Ok(reply.add(number, place, kind, OsStr::from_bytes(entry.name)))
         })
     }
@@ -153,7 +153,7 @@ fn each_entry(
         };
         for entry in step.iter() {
             let place = entry.next.0.checked_add(DOTS);
-            let Some(place) = place.filter(|place| *place <= kernel::SIZE_MAX) else {
+            let Some(place) = place.filter(|place| *place <= types::SIZE_MAX) else {
                 return Err(Kind::Corrupt.into());
             };
             if Name::new(entry.name).is_err() {
@@ -177,8 +177,8 @@ fn each_entry(
 fn add_unknown(reply: &mut ReplyDirectoryPlus, place: u64, entry: &DirEntry<'_>) -> bool {
     let attr = FileAttr {
         ino: INodeNo(entry.node.ino.get()),
-        kind: kernel::file_type(entry.kind),
-        ..kernel::nothing()
+        kind: types::file_type(entry.kind),
+        ..types::nothing()
     };
     let (number, never) = (INodeNo(0), Duration::ZERO);
     let name = OsStr::from_bytes(entry.name);

@@ -1,13 +1,13 @@
 //! [`serve`]: from a volume and a directory to a mount, and its end.
 
-use crate::apart::Served;
-use crate::attend::{Attendant, Attended};
-use crate::counts::Counts;
-use crate::events::Teller;
-use crate::mounting::{cannot_mount, config, mount_flags, mount_on};
+use crate::kernel::events::Teller;
+use crate::mount::attend::{Attendant, Attended};
+use crate::mount::mounting::{cannot_mount, config, mount_flags, mount_on};
+use crate::mount::point::MountPoint;
 use crate::options::MountOptions;
-use crate::point::MountPoint;
-use crate::server::Server;
+use crate::requests::apart::Served;
+use crate::requests::counts::Counts;
+use crate::requests::server::Server;
 use fuser::Config;
 use parking_lot::{Condvar, Mutex};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};

@@ -1,13 +1,13 @@
 //! Requests that may have to wait until another client gives up a lease: each
 //! of them then on a thread of its own, so that nobody else's waits.
 
-use crate::attrs::Changes;
-use crate::caller::Caller;
-use crate::counts::RequestKind as Kind;
-use crate::errno::{errno_of_flags, errno_of_maker};
-use crate::names::Making;
-use crate::reply::{plain, reply_empty, reply_empty_with, reply_open};
-use crate::server::Server;
+use crate::kernel::errno::{errno_of_flags, errno_of_maker};
+use crate::requests::attrs::Changes;
+use crate::requests::caller::Caller;
+use crate::requests::counts::RequestKind as Kind;
+use crate::requests::names::Making;
+use crate::requests::reply::{plain, reply_empty, reply_empty_with, reply_open};
+use crate::requests::server::Server;
 use fuser::{
     FileHandle, INodeNo, RenameFlags, ReplyAttr, ReplyCreate, ReplyEmpty, ReplyEntry, ReplyOpen,
     Request,

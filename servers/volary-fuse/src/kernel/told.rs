@@ -1,8 +1,8 @@
 //! [`Told`]: what the kernel is told of nodes, and how long it may remember that.
 
-use crate::events::Progress;
-use crate::kernel::{self, Wishes};
-use crate::nodes::Nodes;
+use crate::kernel::events::Progress;
+use crate::kernel::nodes::Nodes;
+use crate::kernel::types::{self, Wishes};
 use crate::options::{Checks, MountOptions};
 use fuser::{FileAttr, Generation, INodeNo};
 use std::sync::Arc;
@@ -59,7 +59,7 @@ impl Told {
 
     /// Attributes as the kernel takes them.
     pub(crate) fn attr(&self, attr: &Attr) -> FileAttr {
-        kernel::file_attr(attr, self.nodes.number(attr.node))
+        types::file_attr(attr, self.nodes.number(attr.node))
     }
 
     /// Notes that the kernel is given a node; what it is told of it.

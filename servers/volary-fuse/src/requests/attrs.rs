@@ -1,8 +1,8 @@
 //! Requests about attributes and extended attributes.
 
-use crate::caller::Caller;
-use crate::kernel;
-use crate::server::Server;
+use crate::kernel::types;
+use crate::requests::caller::Caller;
+use crate::requests::server::Server;
 use fuser::{AccessFlags, FileHandle, INodeNo, TimeOrNow};
 use rustix::fs::XattrFlags;
 use std::ffi::OsStr;
@@ -27,8 +27,8 @@ impl Changes {
             uid: self.uid,
             gid: self.gid,
             size: self.size,
-            atime: self.atime.map(kernel::set_time),
-            mtime: self.mtime.map(kernel::set_time),
+            atime: self.atime.map(types::set_time),
+            mtime: self.mtime.map(types::set_time),
             ..SetAttr::default()
         }
     }
@@ -57,7 +57,7 @@ impl Server {
         changes: &Changes,
     ) -> Result<Attr> {
         let set = changes.set();
-        if set.size.is_some_and(|size| size > kernel::SIZE_MAX) {
+        if set.size.is_some_and(|size| size > types::SIZE_MAX) {
             return Err(Kind::TooBig.into());
         }
         let session = self.sessions.of(req);

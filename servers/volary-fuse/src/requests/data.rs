@@ -1,10 +1,10 @@
 //! Requests about what files hold: open, read, write, make durable, allocate.
 
-use crate::caller::Caller;
-use crate::counts::RequestKind;
-use crate::kernel::{self, IO_MAX, SIZE_MAX};
-use crate::reply::plain;
-use crate::server::Server;
+use crate::kernel::types::{self, IO_MAX, SIZE_MAX};
+use crate::requests::caller::Caller;
+use crate::requests::counts::RequestKind;
+use crate::requests::reply::plain;
+use crate::requests::server::Server;
 use fuser::{FileHandle, INodeNo, ReplyData, WriteFlags};
 use rustix::fs::FallocateFlags;
 use std::cell::RefCell;
@@ -33,7 +33,7 @@ impl Server {
     /// itself, and cuts the file after the open if it is to.
     pub(crate) fn open_file(&self, req: &Caller, node: INodeNo, flags: i32) -> Result<OpenId> {
         let node = self.node(node)?;
-        let mode = kernel::mode(flags, self.told.wishes.write_back);
+        let mode = types::mode(flags, self.told.wishes.write_back);
         self.sessions.of(req).open(node, mode)
     }
 

@@ -9,10 +9,10 @@
 //! bytes. An answer is a kind of error (0: none), a length and bytes: the error's words, or what was
 //! asked for. The answer to `m` carries the descriptor of `/dev/fuse`.
 
-use crate::mounting::{config, mount_flags, mount_on};
+use crate::mount::mounting::{config, mount_flags, mount_on};
+use crate::mount::passing::{receive_byte, send_byte};
+use crate::mount::point::MountPoint;
 use crate::options::MountOptions;
-use crate::passing::{receive_byte, send_byte};
-use crate::point::MountPoint;
 use parking_lot::Mutex;
 use rustix::mount::MountFlags;
 use std::ffi::OsString;

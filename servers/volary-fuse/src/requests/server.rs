@@ -1,13 +1,13 @@
 //! [`Server`]: what all requests share, and what is done alike for each.
 
-use crate::counts::{Counts, RequestKind as Kind};
-use crate::kernel::{self, Wishes};
-use crate::nodes::Nodes;
+use crate::kernel::nodes::Nodes;
+use crate::kernel::told::Told;
+use crate::kernel::types::{self, Wishes};
 use crate::options::{Checks, Locks, MountOptions};
-use crate::reply::reply_empty;
-use crate::sessions::Sessions;
-use crate::told::Told;
-use crate::waiters::Waiters;
+use crate::requests::counts::{Counts, RequestKind as Kind};
+use crate::requests::reply::reply_empty;
+use crate::requests::sessions::Sessions;
+use crate::requests::waiters::Waiters;
 use fuser::{INodeNo, Notifier, ReplyEmpty};
 use rustix::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -43,7 +43,7 @@ impl Server {
             || caps.has(Caps::SHARED_LOCKS)
             || caps.has(Caps::CHECKS_ACCESS)
             || caps.has(Caps::SHARED));
-        let steps_match = kernel::kernel_keeps_step(caps.time_step);
+        let steps_match = types::kernel_keeps_step(caps.time_step);
         let write_back_is_safe = sole && steps_match && options.checks == Checks::Kernel;
         let wishes = Wishes {
             sole,

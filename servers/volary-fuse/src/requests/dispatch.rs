@@ -1,14 +1,14 @@
 //! The kernel's requests, one by one: what each asks of which answer and reply.
 
-use crate::apart::Served;
-use crate::attrs::Changes;
-use crate::counts::RequestKind as Kind;
-use crate::data::Part;
-use crate::dirs::Listing;
-use crate::errno::{errno_of_maker, errno_of_xattr};
-use crate::locks::LockRequest;
-use crate::names::Making;
-use crate::reply::{
+use crate::kernel::errno::{errno_of_maker, errno_of_xattr};
+use crate::requests::apart::Served;
+use crate::requests::attrs::Changes;
+use crate::requests::counts::RequestKind as Kind;
+use crate::requests::data::Part;
+use crate::requests::dirs::Listing;
+use crate::requests::locks::LockRequest;
+use crate::requests::names::Making;
+use crate::requests::reply::{
     plain, reply_count, reply_empty, reply_empty_with, reply_lock, reply_place, reply_xattr,
 };
 use fuser::{

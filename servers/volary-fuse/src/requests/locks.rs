@@ -3,8 +3,8 @@
 //! Whole-file locks (`flock`) always stay with the kernel: the library below
 //! does not tell them from ranges, and no other protocol has them.
 
-use crate::errno::errno;
-use crate::waiters::Waiters;
+use crate::kernel::errno::errno;
+use crate::requests::waiters::Waiters;
 use fuser::{FileHandle, LockOwner, ReplyEmpty};
 use std::sync::Arc;
 use volary_core::{Kind, OpenId, Result};

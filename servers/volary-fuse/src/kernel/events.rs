@@ -3,7 +3,7 @@
 //! The kernel takes such news only while no request on the same node holds it,
 //! so they are told by a thread that answers no requests.
 
-use crate::nodes::Nodes;
+use crate::kernel::nodes::Nodes;
 use fuser::{INodeNo, Notifier};
 use parking_lot::{Condvar, Mutex};
 use std::ffi::OsStr;

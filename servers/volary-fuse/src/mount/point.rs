@@ -1,7 +1,7 @@
 //! The mount point: what can be wrong with it, and how it is left.
 
-use crate::held::Held;
-use crate::mountinfo::mounted_on;
+use crate::mount::held::Held;
+use crate::mount::mountinfo::mounted_on;
 use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags, mount_remount, unmount};

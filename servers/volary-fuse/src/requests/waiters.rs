@@ -1,7 +1,7 @@
 //! Those who wait for a lock or a lease, each on a thread of its own, so that others are
 //! answered meanwhile; and the one who looks whether they still want it.
 
-use crate::signals::is_interrupted;
+use crate::requests::signals::is_interrupted;
 use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
 use std::thread;
