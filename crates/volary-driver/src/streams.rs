@@ -2,6 +2,7 @@
 
 use crate::{Bytes, Cursor};
 use parking_lot::Mutex;
+use std::hash::Hasher;
 use std::io::{self, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -187,6 +188,44 @@ impl Unpacked {
     }
 }
 
+/// A stream whose checksum is held against what it should be where it ends. A byte too few or another checksum is an
+/// error of the last read.
+pub struct Checked<R, H> {
+    from: R,
+    left: u64,
+    hasher: H,
+    sum: u64,
+}
+
+impl<R: Read, H: Hasher> Checked<R, H> {
+    /// Returns the first `len` bytes of `from`, of which `hasher` should make `sum`.
+    pub fn new(from: R, len: u64, hasher: H, sum: u64) -> Self {
+        Self {
+            from,
+            left: len,
+            hasher,
+            sum,
+        }
+    }
+}
+
+impl<R: Read, H: Hasher> Read for Checked<R, H> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let most = usize::try_from(self.left).unwrap_or(usize::MAX);
+        let most = most.min(buf.len());
+        let n = self.from.read(buf.get_mut(..most).unwrap_or_default())?;
+        self.hasher.write(buf.get(..n).unwrap_or_default());
+        self.left -= n as u64;
+        match (n, self.left) {
+            (0, 1..) if most > 0 => Err(io::ErrorKind::UnexpectedEof.into()),
+            (1.., 0) if self.hasher.finish() != self.sum => {
+                Err(io::Error::other("its checksum is another"))
+            }
+            _ => Ok(n),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -310,5 +349,33 @@ mod tests {
         assert_eq!(file.read(u64::MAX, 2).unwrap_err(), Kind::Corrupt);
         assert!(file.streams.under_way.lock().is_empty());
         file.read(10, 900).unwrap();
+    }
+
+    /// Adds bytes up.
+    #[derive(Default)]
+    struct Sum(u64);
+
+    impl Hasher for Sum {
+        fn write(&mut self, bytes: &[u8]) {
+            self.0 += bytes.iter().map(|b| u64::from(*b)).sum::<u64>();
+        }
+
+        fn finish(&self) -> u64 {
+            self.0
+        }
+    }
+
+    #[test]
+    fn a_checksum_is_held_against_the_last_byte() {
+        let read = |len, sum| {
+            let mut all = Vec::new();
+            let mut checked = Checked::new(&[1_u8, 2, 3, 4][..], len, Sum::default(), sum);
+            checked.read_to_end(&mut all).map(|_| all)
+        };
+        assert_eq!(read(4, 10).unwrap(), [1, 2, 3, 4]);
+        assert_eq!(read(3, 6).unwrap(), [1, 2, 3]);
+        assert_eq!(read(0, 9).unwrap(), [0; 0]);
+        assert!(read(4, 9).unwrap_err().to_string().contains("checksum"));
+        assert!(read(5, 10).is_err());
     }
 }

@@ -114,6 +114,19 @@ fn an_archive_that_is_cut_off_or_damaged_does_no_harm() {
 }
 
 #[test]
+fn a_name_that_has_no_end_takes_no_memory() {
+    let mut header = tar::Header::new_gnu();
+    header.set_entry_type(tar::EntryType::GNULongName);
+    header.set_path("././@LongLink").expect("a name");
+    header.set_size(8 << 20);
+    header.set_cksum();
+    let mut bytes = header.as_bytes().to_vec();
+    bytes.resize(512 + (8 << 20) + 1024, b'n');
+    let e = attach(&bytes).err().expect("a refusal");
+    assert!(e.to_string().contains("longer than it may be"), "{e}");
+}
+
+#[test]
 fn a_sparse_file_is_left_out_and_told() {
     let dir = tempfile::tempdir().expect("a directory");
     let file = std::fs::File::create(dir.path().join("holes")).expect("a file");
