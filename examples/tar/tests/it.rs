@@ -75,10 +75,14 @@ fn what_gnu_tar_made_is_a_volume_that_keeps_the_contract() {
         let again = bytes.clone();
         let make = move || {
             let again = again.clone();
-            Fresh::new(attach(&bytes).expect("attach"))
+            let device = device(&bytes);
+            let fs = TAR.attach(device.clone(), &Attach::default());
+            Fresh::new(fs.expect("attach"))
+                .on(device)
                 .reattach(move || attach(&again).expect("attach"))
         };
-        assert!(Suite::new(format!("tar {format}"), make).run().passed.len() > 10);
+        let suite = Suite::coherent(format!("tar {format}"), make).expect("a look");
+        assert!(suite.run().passed.len() > 50);
     }
 }
 
