@@ -27,7 +27,8 @@ pub struct Case {
     own_clock: bool,
     reattach: Option<Attacher>,
     read_only: Option<Attacher>,
-    device: Option<Arc<dyn BlockDevice>>,
+    /// What it lies on, if the factory tells it.
+    pub(crate) device: Option<Arc<dyn BlockDevice>>,
     keep: Vec<Kept>,
     record: Arc<Record>,
     skipped: Mutex<Option<String>>,
@@ -85,14 +86,6 @@ impl Case {
     /// In cases of the suite for volumes that take changes.
     pub(crate) fn manifest(&self) -> &Manifest {
         self.manifest.as_deref().expect("a manifest")
-    }
-
-    /// Returns the device that the volume lies on, if the factory tells it.
-    pub(crate) fn device(&self) -> Option<&dyn BlockDevice> {
-        if self.device.is_none() {
-            self.skip("this needs the device (Fresh::on)");
-        }
-        self.device.as_deref()
     }
 
     /// Detaches, and only then lets go of what the volume lies on. Returns why the case could not
