@@ -244,6 +244,11 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
         &["volary-block", "volary-testkit"],
     ),
     (
+        "volary-example-zip",
+        &["volary-driver"],
+        &["volary-block", "volary-test"],
+    ),
+    (
         "volary-example-kv",
         &["volary", "volary-driver"],
         &["volary-testkit"],

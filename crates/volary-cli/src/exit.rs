@@ -150,6 +150,9 @@ impl Fail {
                     escape(image),
                     escape(rest)
                 ),
+                None if is_of_no_host(path) => {
+                    format!("{source}: no such image; in a volume it is VOLUME:{shown}")
+                }
                 None => return fail,
             },
             _ => return fail,
@@ -200,6 +203,13 @@ fn image_before_colon(path: &Path) -> Option<(&[u8], &[u8])> {
     Path::new(OsStr::from_bytes(image))
         .is_file()
         .then_some((image, rest))
+}
+
+/// Returns whether a path begins in a directory of the root that the host has not: it is a path in a volume, as a rule.
+fn is_of_no_host(path: &Path) -> bool {
+    let mut parts = path.components();
+    let first = parts.nth(1).filter(|_| path.is_absolute());
+    first.is_some_and(|first| !Path::new("/").join(first).exists())
 }
 
 /// Returns what to do about it, where the error does not say so itself.

@@ -1,7 +1,8 @@
 //! DriverName archives as volumes. Adapt what is read in [`Tree::list`]; the rest is done.
 //!
-//! The format of this template: the magic number, then entries. An entry has the length of its path (4 bytes) and
-//! of its content (8 bytes), little-endian, then both. A path that ends with `/` is a directory's.
+//! The format of this template: the magic number, then entries. An entry has the length of its path
+//! (4 bytes) and of its content (8 bytes), little-endian, then both. A path that ends with `/` is a
+//! directory's.
 
 use std::sync::Arc;
 use volary_driver::Bytes;
@@ -29,7 +30,7 @@ impl Format for DriverName {
 
     fn probe(&self, dev: &dyn BlockDevice) -> Result<Option<Probe>> {
         let is_it = Bytes::begins_with(dev, 0, MAGIC)?;
-        Ok(is_it.then_some(Probe { kind: "driver-name", label: None }))
+        Ok(is_it.then(|| Probe::of("driver-name")))
     }
 
     fn attach(&self, dev: Arc<dyn BlockDevice>, how: &Attach) -> Result<Fs> {
@@ -82,15 +83,20 @@ mod tests {
     use super::*;
     use volary_block::MemDevice;
     use volary_driver::core::{Cancel, Cred, Ctx, Kind, Mode, Name, Time};
+    use volary_test::{Suite, damage};
 
-    fn device(entries: &[(&str, &[u8])]) -> Arc<dyn BlockDevice> {
+    fn archive(entries: &[(&str, &[u8])]) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
         for (path, content) in entries {
             bytes.extend((path.len() as u32).to_le_bytes());
             bytes.extend((content.len() as u64).to_le_bytes());
             bytes.extend([path.as_bytes(), content].concat());
         }
-        Arc::new(MemDevice::from_vec(bytes))
+        bytes
+    }
+
+    fn device(entries: &[(&str, &[u8])]) -> Arc<dyn BlockDevice> {
+        Arc::new(MemDevice::from_vec(archive(entries)))
     }
 
     #[test]
@@ -99,8 +105,15 @@ mod tests {
         assert!(DRIVER_NAME.probe(&*dev).unwrap().is_some());
         let fs = DRIVER_NAME.attach(dev, &Attach::default()).unwrap();
         let (cred, cancel) = (Cred::root(), Cancel::new());
-        let cx = Ctx { cred: &cred, now: Time::EPOCH, cancel: &cancel };
-        let dir = fs.lookup(&cx, fs.root(), Name::new(b"dir").unwrap()).unwrap().node;
+        let cx = Ctx {
+            cred: &cred,
+            now: Time::EPOCH,
+            cancel: &cancel,
+        };
+        let dir = fs
+            .lookup(&cx, fs.root(), Name::new(b"dir").unwrap())
+            .unwrap()
+            .node;
         let file = fs.lookup(&cx, dir, Name::new(b"file").unwrap()).unwrap();
         assert_eq!(file.attr.size, 9);
         let open = fs.open(&cx, file.node, Mode::Read).unwrap();
@@ -112,10 +125,22 @@ mod tests {
 
     #[test]
     fn what_is_cut_off_is_damage() {
-        let dev = device(&[("file", b"text")]);
-        let mut bytes = vec![0; dev.geometry().size as usize - 1];
-        dev.read_at(0, &mut bytes).unwrap();
+        let mut bytes = archive(&[("file", b"text")]);
+        bytes.pop();
         let cut = Arc::new(MemDevice::from_vec(bytes));
-        assert_eq!(DRIVER_NAME.attach(cut, &Attach::default()).err().unwrap(), Kind::Corrupt);
+        assert_eq!(
+            DRIVER_NAME.attach(cut, &Attach::default()).err().unwrap(),
+            Kind::Corrupt
+        );
+    }
+
+    #[test]
+    fn the_kit_finds_nothing_wrong_and_damage_is_an_error_at_worst() {
+        let attach =
+            |bytes| DRIVER_NAME.attach(Arc::new(MemDevice::from_vec(bytes)), &Attach::default());
+        let good = archive(&[("dir/", b""), ("dir/file", b"some text"), ("empty", b"")]);
+        damage::survived(&good, 500, attach);
+        let make = move || attach(good.clone()).unwrap();
+        Suite::coherent("driver-name", make).unwrap().run();
     }
 }

@@ -1,6 +1,8 @@
-//! A key-value store as a volume: `driver-name:FILE` shows the key `a/b` as the file `a/b`. Adapt [`Store`].
+//! A key-value store as a volume: `driver-name:FILE` shows the key `a/b` as the file `a/b`. Adapt
+//! [`Store`].
 //!
-//! The store of this template is a file with a line `KEY=VALUE` for each key. The volume follows it as it changes.
+//! The store of this template is a file with a line `KEY=VALUE` for each key. The volume follows it
+//! as it changes.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -10,8 +12,13 @@ use volary_driver::readonly::{self, Entries, Item, Lazy};
 
 /// Returns the scheme: `Registry::default().with(scheme())`.
 pub fn scheme() -> Scheme {
-    let needs = |file: &[u8]| Needs { reads: vec![OsStr::from_bytes(file).into()], ..Needs::default() };
-    Scheme::new("driver-name", open).help("FILE", "the keys of a file").needs(needs)
+    let needs = |file: &[u8]| Needs {
+        reads: vec![OsStr::from_bytes(file).into()],
+        ..Needs::default()
+    };
+    Scheme::new("driver-name", open)
+        .help("FILE", "the keys of a file")
+        .needs(needs)
 }
 
 fn open(file: &[u8], how: &Attach, _: Time) -> Result<Fs> {
@@ -34,7 +41,9 @@ impl Store {
             Error::note(kind, e.to_string())
         })?;
         let pairs = text.lines().filter_map(|line| line.split_once('='));
-        Ok(pairs.map(|(key, value)| (key.into(), value.into())).collect())
+        Ok(pairs
+            .map(|(key, value)| (key.into(), value.into()))
+            .collect())
     }
 }
 
@@ -49,7 +58,10 @@ impl Lazy for Store {
         };
         let mut found = Vec::new();
         for (key, value) in self.all()? {
-            match key.strip_prefix(&dir).map(|rest| rest.split_once('/').ok_or(rest)) {
+            match key
+                .strip_prefix(&dir)
+                .map(|rest| rest.split_once('/').ok_or(rest))
+            {
                 Some(Ok((name, _))) => found.push((name.into(), Item::dir())),
                 Some(Err(name)) => found.push((name.into(), Item::file(value.len() as u64, value))),
                 None => {}
@@ -62,8 +74,13 @@ impl Lazy for Store {
     }
 
     fn read(&self, value: &String, offset: u64, buf: &mut [u8]) -> Result<()> {
-        let rest = usize::try_from(offset).ok().and_then(|at| value.as_bytes().get(at..));
-        buf.copy_from_slice(rest.and_then(|rest| rest.get(..buf.len())).ok_or(Kind::Stale)?);
+        let rest = usize::try_from(offset)
+            .ok()
+            .and_then(|at| value.as_bytes().get(at..));
+        buf.copy_from_slice(
+            rest.and_then(|rest| rest.get(..buf.len()))
+                .ok_or(Kind::Stale)?,
+        );
         Ok(())
     }
 }
@@ -78,8 +95,12 @@ mod tests {
         let file = std::env::temp_dir().join(format!("driver-name-{}", std::process::id()));
         std::fs::write(&file, "a/b=some text\n").unwrap();
         let registry = Registry::default().with(scheme());
-        let source = registry.source(format!("driver-name:{}", file.display()).as_bytes()).unwrap();
-        let opened = registry.open_volume(&source, &Attach::default(), Time::EPOCH).unwrap();
+        let source = registry
+            .source(format!("driver-name:{}", file.display()).as_bytes())
+            .unwrap();
+        let opened = registry
+            .open_volume(&source, &Attach::default(), Time::EPOCH)
+            .unwrap();
         let volume = Volume::new(opened.fs, VolumeOptions::new("test", || Time::EPOCH));
         let session = volume.session(Cred::root());
         let entry = session.walk(b"/a/b", Follow::Yes).unwrap();
@@ -89,6 +110,10 @@ mod tests {
         session.close(open).unwrap();
         std::fs::remove_file(&file).unwrap();
         assert_eq!(&buf, b"some text");
-        assert!(registry.open_volume(&source, &Attach::default(), Time::EPOCH).is_err());
+        assert!(
+            registry
+                .open_volume(&source, &Attach::default(), Time::EPOCH)
+                .is_err()
+        );
     }
 }

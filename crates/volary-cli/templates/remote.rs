@@ -1,7 +1,9 @@
-//! Another server's files as a volume: `driver-name:HOST:PORT`. Adapt [`Client`]: what it asks, and how the answers look.
+//! Another server's files as a volume: `driver-name:HOST:PORT`. Adapt [`Client`]: what it asks, and
+//! how the answers look.
 //!
-//! The protocol of this template, over TCP, a connection for each request: `LIST path` is answered by lines `SIZE NAME`, or
-//! `DIR NAME`; `READ path offset length` by the bytes. The path is the rest of the line. The server closes at the end.
+//! The protocol of this template, over TCP, a connection for each request: `LIST path` is answered
+//! by lines `SIZE NAME`, or `DIR NAME`; `READ path offset length` by the bytes. The path is the
+//! rest of the line. The server closes at the end.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -11,8 +13,13 @@ use volary_driver::readonly::{self, Entries, Item, Lazy};
 
 /// Returns the scheme: `Registry::default().with(scheme())`.
 pub fn scheme() -> Scheme {
-    let needs = |_: &[u8]| Needs { network: true, ..Needs::default() };
-    Scheme::new("driver-name", open).help("HOST:PORT", "the files of a server").needs(needs)
+    let needs = |_: &[u8]| Needs {
+        network: true,
+        ..Needs::default()
+    };
+    Scheme::new("driver-name", open)
+        .help("HOST:PORT", "the files of a server")
+        .needs(needs)
 }
 
 fn open(server: &[u8], how: &Attach, _: Time) -> Result<Fs> {
@@ -46,7 +53,9 @@ impl Client {
 
     /// Returns a path as a request can hold it.
     fn path(path: &[u8]) -> Result<&str> {
-        let text = std::str::from_utf8(path).ok().filter(|path| !path.contains('\n'));
+        let text = std::str::from_utf8(path)
+            .ok()
+            .filter(|path| !path.contains('\n'));
         text.ok_or_else(|| Kind::NotFound.into())
     }
 }
@@ -65,7 +74,16 @@ impl Lazy for Client {
             let item = match what.parse() {
                 Ok(size) => Item::file(size, format!("{dir}{slash}{name}")),
                 Err(_) if what == "DIR" => Item::dir(),
-                Err(_) => return Err(Error::note(Kind::Io, format!("{}: it answers '{}'", self.0, volary::escape_short(line.as_bytes())))),
+                Err(_) => {
+                    return Err(Error::note(
+                        Kind::Io,
+                        format!(
+                            "{}: it answers '{}'",
+                            self.0,
+                            volary::escape_short(line.as_bytes())
+                        ),
+                    ));
+                }
             };
             found.push((name.into(), item));
         }
@@ -73,7 +91,10 @@ impl Lazy for Client {
     }
 
     fn read(&self, path: &String, offset: u64, buf: &mut [u8]) -> Result<()> {
-        let answer = self.ask(&format!("READ {offset} {} {path}\n", buf.len()), buf.len() as u64)?;
+        let answer = self.ask(
+            &format!("READ {offset} {} {path}\n", buf.len()),
+            buf.len() as u64,
+        )?;
         match answer.len() == buf.len() {
             true => buf.copy_from_slice(&answer),
             // The file became shorter since it was listed.
@@ -116,10 +137,15 @@ mod tests {
     fn a_file_of_the_server_is_read() {
         let registry = Registry::default().with(scheme());
         let open = |server: &str| {
-            let source = registry.source(format!("driver-name:{server}").as_bytes()).unwrap();
+            let source = registry
+                .source(format!("driver-name:{server}").as_bytes())
+                .unwrap();
             registry.open_volume(&source, &Attach::default(), Time::EPOCH)
         };
-        let volume = Volume::new(open(&serve()).unwrap().fs, VolumeOptions::new("test", || Time::EPOCH));
+        let volume = Volume::new(
+            open(&serve()).unwrap().fs,
+            VolumeOptions::new("test", || Time::EPOCH),
+        );
         let session = volume.session(Cred::root());
         let entry = session.walk(b"/dir/file", Follow::Yes).unwrap();
         let file = session.open(entry.node, Mode::Read).unwrap();

@@ -61,8 +61,8 @@ pub struct Others {
 
 /// Returns the refusal of an operation that a format has not: what the default bodies of [`Format`](crate::Format) answer.
 pub(crate) fn refusal(name: &str, others: Others, what: Abilities) -> Error {
-    let by = |who: Option<&str>, does: &str| match who {
-        Some(who) => format!("; {who} {does}"),
+    let by_others = match others.change {
+        Some(who) => format!("; use {who}"),
         None => String::new(),
     };
     let words = match what {
@@ -74,24 +74,15 @@ pub(crate) fn refusal(name: &str, others: Others, what: Abilities) -> Error {
             )
         }
         Abilities::CHECK => {
-            format!(
-                "{name} volumes are not checked here{}",
-                by(others.change, "do it")
-            )
+            format!("{name} volumes are not checked here{by_others}")
         }
         Abilities::MAP => {
             format!("{name} volumes are not mapped here: this format does not tell what lies where")
         }
         Abilities::TUNE => {
-            format!(
-                "{name} volumes are not changed in place here{}",
-                by(others.change, "do it")
-            )
+            format!("{name} volumes are not changed in place here{by_others}")
         }
-        _ => format!(
-            "sectors of {name} volumes are not marked bad here{}",
-            by(others.change, "do it")
-        ),
+        _ => format!("sectors of {name} volumes are not marked bad here{by_others}"),
     };
     Error::note(Kind::Unsupported, words)
 }

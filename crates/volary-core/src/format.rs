@@ -216,6 +216,13 @@ pub struct Probe {
     pub label: Option<String>,
 }
 
+impl Probe {
+    /// Returns what is found of a volume of this kind without a label.
+    pub fn of(kind: &'static str) -> Self {
+        Self { kind, label: None }
+    }
+}
+
 /// A replica of the structure that a volume is told by; see [`Format::replica`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replica {

@@ -30,6 +30,17 @@ impl Time {
         }
     }
 
+    /// Returns a time by the Gregorian calendar, `secs` after midnight UTC: what DOS, zip and ISO 9660 keep.
+    /// A month past the twelfth or a day past the last carries over, so any fields make a time.
+    pub const fn from_date(year: i32, month: u32, day: u32, secs: i64) -> Self {
+        // Years that begin in March have their leap day at the end.
+        let months = month as i64 + 9;
+        let year = year as i64 - 1 + months / 12;
+        let day_of_year = (153 * (months % 12) + 2) / 5 + day as i64 - 1;
+        let leap_days = year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
+        Self::from_secs((year * 365 + leap_days + day_of_year - 719_468) * 86_400 + secs)
+    }
+
     /// Returns the last multiple of `step` nanoseconds that is not after this time.
     /// A step of 0 leaves it as it is.
     #[must_use]
@@ -100,6 +111,29 @@ mod tests {
             Time::new(3, 123_456_789).round_down(10_000_000),
             Time::new(3, 120_000_000)
         );
+    }
+
+    #[test]
+    fn dates_are_those_of_the_calendar() {
+        for (year, month, day, secs) in [
+            (1970, 1, 1, 0),
+            (1969, 12, 31, -86_400),
+            (1980, 1, 1, 315_532_800),
+            (2000, 2, 29, 951_782_400),
+            (2000, 3, 1, 951_868_800),
+            (2026, 11, 22, 1_795_305_600),
+            (2100, 3, 1, 4_107_542_400),
+            (0, 3, 1, -62_162_035_200),
+        ] {
+            let time = Time::from_date(year, month, day, 5);
+            assert_eq!(time, Time::from_secs(secs + 5), "{year}-{month}-{day}");
+        }
+        assert_eq!(
+            Time::from_date(2025, 13, 32, 0),
+            Time::from_date(2026, 2, 1, 0)
+        );
+        Time::from_date(i32::MIN, u32::MAX, u32::MAX, 0);
+        Time::from_date(i32::MAX, u32::MAX, u32::MAX, 0);
     }
 
     #[test]

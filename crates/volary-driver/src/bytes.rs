@@ -2,6 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use volary_core::{BlockDevice, Error, Result};
 
 /// A stretch of a device. What lies past its end is answered with `Corrupt`, which names the structure that was
@@ -111,6 +112,7 @@ impl Bytes {
         Cursor {
             bytes: self.clone(),
             at: 0,
+            left: None,
         }
     }
 
@@ -168,6 +170,42 @@ impl std::fmt::Debug for Bytes {
 pub struct Cursor {
     bytes: Bytes,
     at: u64,
+    /// How many may be read until they are allowed anew.
+    left: Option<Arc<AtomicU64>>,
+}
+
+/// How much of a [`Cursor`] may be read.
+#[derive(Debug)]
+pub struct Allowance {
+    left: Arc<AtomicU64>,
+    most: u64,
+}
+
+impl Cursor {
+    /// Returns the stream so that it fails once `most` bytes were read and not allowed anew: for libraries that keep
+    /// what they read, as long as the volume says that it is.
+    pub fn bounded(mut self, most: u64) -> (Self, Allowance) {
+        let left = Arc::new(AtomicU64::new(most));
+        self.left = Some(left.clone());
+        (self, Allowance { left, most })
+    }
+
+    /// Takes `len` bytes off what may be read.
+    fn spend(&self, len: u64) -> io::Result<()> {
+        let Some(left) = &self.left else {
+            return Ok(());
+        };
+        let spent = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(len));
+        let too_long = |_| io::Error::other("it is longer than it may be");
+        spent.map(drop).map_err(too_long)
+    }
+}
+
+impl Allowance {
+    /// Allows as many bytes as at the beginning.
+    pub fn renew(&self) {
+        self.left.store(self.most, Ordering::Relaxed);
+    }
 }
 
 impl io::Read for Cursor {
@@ -177,6 +215,7 @@ impl io::Read for Cursor {
         let Some(buf) = buf.get_mut(..len).filter(|buf| !buf.is_empty()) else {
             return Ok(0);
         };
+        self.spend(buf.len() as u64)?;
         self.bytes
             .read("a stream", self.at, buf)
             .map_err(io::Error::other)?;
@@ -246,6 +285,18 @@ mod tests {
         let device = Error::io("read", 1, 2, "gone");
         assert_eq!(part.failed("x", 0, io::Error::other(device)), Kind::Io);
         assert_eq!(part.failed("x", 0, io::Error::other("odd")), Kind::Corrupt);
+    }
+
+    #[test]
+    fn a_bounded_stream_gives_no_more_than_is_allowed() {
+        let (mut cursor, allowance) = bytes().cursor().bounded(100);
+        let mut buf = [0; 60];
+        cursor.read_exact(&mut buf).unwrap();
+        let e = cursor.read_exact(&mut buf).unwrap_err();
+        assert_eq!(bytes().failed("a name", 60, e), Kind::Corrupt);
+        allowance.renew();
+        cursor.read_exact(&mut buf).unwrap();
+        assert_eq!(buf[0], 60);
     }
 
     #[test]

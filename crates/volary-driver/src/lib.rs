@@ -4,6 +4,8 @@
 //! |---|---|
 //! | [`readonly`] | a file system out of a list of entries and the bytes of files |
 //! | [`Bytes`] | a stretch of a device, read with bounds, at offsets or as a stream |
+//! | [`Streams`] | files that can be unpacked from their beginning only, read at any offset |
+//! | [`Checked`] | a stream that fails at its end if its checksum is another |
 //! | [`attr`] | attributes of a file, directory or symlink in a line |
 //! | [`Opens`], [`SharedOpens`] | the open table: ids, `Stale`, detach |
 //!
@@ -63,7 +65,9 @@
 pub mod attr;
 mod bytes;
 pub mod readonly;
+mod streams;
 
-pub use bytes::{Bytes, Cursor};
+pub use bytes::{Allowance, Bytes, Cursor};
+pub use streams::{Checked, Streams};
 pub use volary_core as core;
 pub use volary_ondisk::{Closed, Count, Opens, SharedOpens};

@@ -49,6 +49,7 @@
 //! |---|---|
 //! | [`suite`] | the suite: cases, their choice, reports |
 //! | [`mod@reference`], [`manifest`] | what a volume that is read should hold |
+//! | [`damage`] | volumes with damage: nothing in them may be worse than an error |
 //! | [`hostfs`] | a mounted directory as a volume |
 //! | [`nfs`], `smb` | clients of servers as volumes (`smb` with the feature `smb-client`) |
 //! | [`tree`], [`digest`] | a whole volume as one value |
@@ -58,6 +59,7 @@
 #![forbid(unsafe_code)]
 
 mod cases;
+pub mod damage;
 pub mod digest;
 mod everywhere;
 pub mod hostfs;

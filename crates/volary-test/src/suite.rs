@@ -43,6 +43,8 @@ pub use fresh::{Attacher, Checker, Fresh, Kept};
 pub use report::{Failure, Report};
 pub(crate) use spec::{CaseSpec, case_list};
 
+pub(crate) use limit::within;
+
 use crate::cases;
 use crate::manifest::Manifest;
 use record::Record;

@@ -100,7 +100,8 @@ impl Shape {
     pub fn fresh_on(&self, dev: Arc<MemDevice>) -> Fresh {
         let (again, for_reading) = (dev.clone(), dev.clone());
         let (format, options) = (self.format, self.attach);
-        Fresh::new(attach(format, dev, options).expect("attach"))
+        Fresh::new(attach(format, dev.clone(), options).expect("attach"))
+            .on(dev)
             .reattach(move || attach(format, again.clone(), options).expect("attach"))
             .read_only(move || {
                 attach_read_only(format, for_reading.clone(), options).expect("attach for reading")

@@ -31,10 +31,7 @@ impl Format for Tar {
 
     fn probe(&self, dev: &dyn BlockDevice) -> Result<Option<Probe>> {
         let is_tar = Bytes::begins_with(dev, 257, b"ustar")?;
-        Ok(is_tar.then_some(Probe {
-            kind: "tar",
-            label: None,
-        }))
+        Ok(is_tar.then(|| Probe::of("tar")))
     }
 
     fn attach(&self, dev: Arc<dyn BlockDevice>, how: &Attach) -> Result<Fs> {
@@ -46,6 +43,9 @@ impl Format for Tar {
 /// An archive's bytes.
 struct Contents(Bytes);
 
+/// The most bytes of headers, long names and attributes of one entry.
+const RECORDS_MAX: u64 = 1 << 20;
+
 type Entry<'a> = tar::Entry<'a, Cursor>;
 
 impl Tree for Contents {
@@ -54,13 +54,15 @@ impl Tree for Contents {
     const HAS_PLACES: bool = true;
 
     fn list(&self, out: &mut Listing<u64>) -> Result<()> {
-        let mut archive = Archive::new(self.0.cursor());
+        let (cursor, allowance) = self.0.cursor().bounded(RECORDS_MAX);
+        let mut archive = Archive::new(cursor);
         let failed = |e| self.0.failed("a header", 0, e);
         for entry in archive.entries_with_seek().map_err(failed)? {
             let mut entry = entry.map_err(failed)?;
             let at = entry.raw_header_position();
             self.add(&mut entry, out)
                 .map_err(|e| self.0.failed("a header", at, e))??;
+            allowance.renew();
         }
         Ok(())
     }

@@ -75,10 +75,14 @@ fn what_gnu_tar_made_is_a_volume_that_keeps_the_contract() {
         let again = bytes.clone();
         let make = move || {
             let again = again.clone();
-            Fresh::new(attach(&bytes).expect("attach"))
+            let device = device(&bytes);
+            let fs = TAR.attach(device.clone(), &Attach::default());
+            Fresh::new(fs.expect("attach"))
+                .on(device)
                 .reattach(move || attach(&again).expect("attach"))
         };
-        assert!(Suite::new(format!("tar {format}"), make).run().passed.len() > 10);
+        let suite = Suite::coherent(format!("tar {format}"), make).expect("a look");
+        assert!(suite.run().passed.len() > 50);
     }
 }
 
@@ -111,6 +115,19 @@ fn an_archive_that_is_cut_off_or_damaged_does_no_harm() {
             Err(e) => assert_eq!(e, Kind::Corrupt, "byte {at}"),
         }
     }
+}
+
+#[test]
+fn a_name_that_has_no_end_takes_no_memory() {
+    let mut header = tar::Header::new_gnu();
+    header.set_entry_type(tar::EntryType::GNULongName);
+    header.set_path("././@LongLink").expect("a name");
+    header.set_size(8 << 20);
+    header.set_cksum();
+    let mut bytes = header.as_bytes().to_vec();
+    bytes.resize(512 + (8 << 20) + 1024, b'n');
+    let e = attach(&bytes).err().expect("a refusal");
+    assert!(e.to_string().contains("longer than it may be"), "{e}");
 }
 
 #[test]

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Example:
-  volary new driver zip --template archive")]
+  volary new driver zip --crate zip-volume --template archive")]
 pub(crate) struct New {
     #[command(subcommand)]
     what: What,
@@ -27,15 +27,18 @@ enum What {
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
-  volary new driver zip --template archive
+  volary new driver zip --crate zip-volume
   volary new driver minix --template block
   volary new driver redis --template kv
   volary new driver ftp --template remote
   volary new driver upper --template layer")]
 struct Driver {
-    /// What it is called: the crate, and the format, scheme or layer
+    /// What it is called: the format, scheme or layer
     #[arg(value_name = "NAME")]
     name: String,
+    /// What the crate is called, if not NAME: a crate zip cannot use the crate zip
+    #[arg(long = "crate", value_name = "CRATE")]
+    crate_name: Option<String>,
     /// What it is like: a format of archives, a format of blocks, a key-value store, another server, a layer
     #[arg(long, value_name = "TEMPLATE", default_value = "archive")]
     template: Template,
@@ -111,9 +114,11 @@ impl New {
 
 impl Driver {
     fn run(&self) -> Done<Exit> {
-        self.check()?;
-        let dir = Path::new(&self.name);
-        let fail = |e: std::io::Error| Fail::host(&self.name, e);
+        for name in [&self.name, self.crate_name()] {
+            check(name)?;
+        }
+        let dir = Path::new(self.crate_name());
+        let fail = |e: std::io::Error| Fail::host(dir.display(), e);
         std::fs::create_dir(dir).map_err(fail)?;
         std::fs::create_dir(dir.join("src")).map_err(fail)?;
         let main = MAIN.replace("REGISTERED", self.template.registered());
@@ -127,31 +132,15 @@ impl Driver {
         let mut out = out::out();
         writeln!(
             out,
-            "{0}/ is a crate with a driver; in it: cargo test, cargo run -- --help",
-            self.name
+            "{}/ is a crate with a driver; in it: cargo test --no-default-features, cargo run -- --help",
+            self.crate_name()
         )?;
         out::end(out)?;
         Ok(Exit::Done)
     }
 
-    /// # Errors
-    /// Of the command line: a name that cannot be one of all that is called so.
-    fn check(&self) -> Done {
-        let parts = self.name.split('-');
-        let is_part = |part: &str| {
-            let mut bytes = part.bytes();
-            bytes.next().is_some_and(|b| b.is_ascii_lowercase())
-                && bytes.all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
-        };
-        let is_ours = self.name == "core" || self.name == "std" || self.name.starts_with("volary");
-        if self.name.len() < 2 || is_ours || !parts.into_iter().all(is_part) {
-            let name = volary::escape(self.name.as_bytes());
-            let words = format!(
-                "'{name}' is no name for a driver; take small letters and digits, as my-fs"
-            );
-            return Err(Fail::usage(words));
-        }
-        Ok(())
+    fn crate_name(&self) -> &String {
+        self.crate_name.as_ref().unwrap_or(&self.name)
     }
 
     /// Returns a text with the driver's name in it.
@@ -159,7 +148,8 @@ impl Driver {
         let upper = self.name.to_ascii_uppercase().replace('-', "_");
         let capital = |part: &str| format!("{}{}", part[..1].to_ascii_uppercase(), &part[1..]);
         let camel: String = self.name.split('-').map(capital).collect();
-        let text = text.replace("LIBRARY", &self.name.replace('-', "_"));
+        let text = text.replace("LIBRARY", &self.crate_name().replace('-', "_"));
+        let text = text.replace("crate-name", self.crate_name());
         let text = text
             .replace("DRIVER_NAME", &upper)
             .replace("DriverName", &camel);
@@ -173,6 +163,7 @@ impl Driver {
         }
         let text = MANIFEST.replace("{{needs}}", &needs.join("\n"));
         let text = text.replace("{{cli}}", &self.from("volary-cli")?);
+        let text = text.replace("{{kit}}", &self.from("volary-test")?);
         Ok(text.replace("{{block}}", &self.from("volary-block")?))
     }
 
@@ -191,4 +182,23 @@ impl Driver {
             None => Err(Fail::usage("--volary: a manifest can hold no such path")),
         }
     }
+}
+
+/// # Errors
+/// Of the command line: a name that cannot be one of all that is called so.
+fn check(name: &str) -> Done {
+    let parts = name.split('-');
+    let is_part = |part: &str| {
+        let mut bytes = part.bytes();
+        bytes.next().is_some_and(|b| b.is_ascii_lowercase())
+            && bytes.all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
+    };
+    let is_ours = name == "core" || name == "std" || name.starts_with("volary");
+    if name.len() < 2 || is_ours || !parts.into_iter().all(is_part) {
+        let name = volary::escape(name.as_bytes());
+        let words =
+            format!("'{name}' is no name for a driver; take small letters and digits, as my-fs");
+        return Err(Fail::usage(words));
+    }
+    Ok(())
 }

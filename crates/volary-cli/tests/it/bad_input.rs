@@ -28,6 +28,14 @@ fn a_missing_image_is_named_and_how_to_make_one() {
 }
 
 #[test]
+fn a_path_of_a_volume_without_the_volume_is_taken_for_one() {
+    let sandbox = Sandbox::empty();
+    let said = sandbox.run("ls /in-no-root/a").fails(NOT_OPENED);
+    let hint = "no such image; in a volume it is VOLUME:/in-no-root/a";
+    assert!(said.contains(hint), "{said}");
+}
+
+#[test]
 fn a_directory_is_no_image() {
     let sandbox = Sandbox::empty();
     for line in [

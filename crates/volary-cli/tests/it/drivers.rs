@@ -98,6 +98,19 @@ fn a_name_that_is_none_writes_nothing() {
     );
 }
 
+#[test]
+fn a_crate_can_be_called_other_than_its_format() {
+    let sandbox = Sandbox::empty();
+    let out = sandbox.run_words(&["new", "driver", "zip", "--crate", "zip-volume"]);
+    assert!(out.ok().starts_with("zip-volume/ is a crate"));
+    let read = |file: &str| std::fs::read_to_string(sandbox.path("zip-volume").join(file)).unwrap();
+    assert!(read("Cargo.toml").contains("name = \"zip-volume\""));
+    assert!(read("src/main.rs").contains("zip_volume::ZIP"));
+    assert!(read("src/lib.rs").contains("&[\"zip\"]"));
+    let run = sandbox.run_words(&["new", "driver", "zip", "--crate", "../zip"]);
+    assert!(run.err.contains("'../zip' is no name"), "{}", run.err);
+}
+
 mod suites {
     #[test]
     fn every_template_compiles_and_its_tests_hold() {

@@ -143,6 +143,10 @@ impl<T: Tree> Nodes for Index<T> {
         bits
     }
 
+    fn caps(&self, most: Caps) -> Caps {
+        self.tree.caps(most)
+    }
+
     fn root(&self) -> u64 {
         ino_of(0)
     }

@@ -3,7 +3,7 @@
 use super::item::Item;
 use super::listing::is_name;
 use std::collections::HashSet;
-use volary_core::Result;
+use volary_core::{Caps, Result};
 
 /// The entries of a directory, each with its name.
 pub type Entries<F> = Vec<(Vec<u8>, Item<F>)>;
@@ -48,4 +48,11 @@ pub trait Lazy: Send + Sync + 'static {
     /// # Errors
     /// `Corrupt`, `Io`; `Stale` for a file that is gone.
     fn read(&self, file: &Self::File, offset: u64, buf: &mut [u8]) -> Result<()>;
+
+    /// Returns what the format can keep of `most`, which is what can be shown:
+    /// `Caps { time_step: 1_000_000_000, ..most.without(Caps::HARD_LINKS) }` of one that has whole seconds, and no
+    /// hard links. What it claims beyond `most` does not count. Default: all.
+    fn caps(&self, most: Caps) -> Caps {
+        most
+    }
 }

@@ -1,7 +1,7 @@
 //! What the two kinds of tree have in common.
 
 use std::sync::Arc;
-use volary_core::{Attr, Ctx, FileKind, Finding, Result, StatFs};
+use volary_core::{Attr, Caps, Ctx, FileKind, Finding, Result, StatFs};
 
 /// An entry of a directory. Entries are in the order of their cookies.
 #[derive(Clone, Debug)]
@@ -31,6 +31,9 @@ pub(super) trait Nodes: Send + Sync + 'static {
 
     /// Returns the abilities of the volume.
     fn bits(&self) -> u32;
+
+    /// Returns what the format can keep of `most`.
+    fn caps(&self, most: Caps) -> Caps;
 
     /// Returns the root's number, which is not 0.
     fn root(&self) -> u64;

@@ -213,6 +213,10 @@ impl<T: Lazy> Nodes for Seen<T> {
             | Caps::ANY_NAME
     }
 
+    fn caps(&self, most: Caps) -> Caps {
+        self.tree.caps(most)
+    }
+
     fn root(&self) -> u64 {
         ROOT
     }

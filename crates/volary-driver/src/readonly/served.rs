@@ -69,9 +69,9 @@ impl<N: Nodes> Served<N> {
 
     fn xattr(&self, node: NodeId, mut each: impl FnMut(&[u8], &[u8])) -> Result<()> {
         let ino = self.number(node)?;
-        match self.nodes.bits() & Caps::XATTRS {
-            0 => Err(Kind::Unsupported.into()),
-            _ => self.nodes.xattrs(ino, &mut each),
+        match self.caps().has(Caps::XATTRS) {
+            true => self.nodes.xattrs(ino, &mut each),
+            false => Err(Kind::Unsupported.into()),
         }
     }
 
@@ -99,11 +99,18 @@ fn entry_of(attr: Attr) -> Entry {
 
 impl<N: Nodes> FileSystem for Served<N> {
     fn caps(&self) -> Caps {
-        Caps {
+        let most = Caps {
             bits: self.nodes.bits(),
             name_max: NAME_MAX as u16,
             size_max: i64::MAX as u64,
             time_step: 1,
+        };
+        let kept = self.nodes.caps(most);
+        Caps {
+            bits: kept.bits & most.bits,
+            name_max: kept.name_max.min(most.name_max),
+            size_max: kept.size_max.min(most.size_max),
+            time_step: kept.time_step.max(1),
         }
     }
 
@@ -172,7 +179,7 @@ impl<N: Nodes> FileSystem for Served<N> {
                 size,
                 ..
             }) = attr
-                && self.nodes.bits() & Caps::EXTENTS != 0
+                && self.caps().has(Caps::EXTENTS)
                 && out.wants_extents(size)
             {
                 let place = self.nodes.place_of(entry);
@@ -242,7 +249,7 @@ impl<N: Nodes> FileSystem for Served<N> {
         len: u64,
         out: &mut Vec<Extent>,
     ) -> Result<()> {
-        if self.nodes.bits() & Caps::EXTENTS == 0 {
+        if !self.caps().has(Caps::EXTENTS) {
             return Err(Kind::Unsupported.into());
         }
         let open = self.opens.get(open)?;

@@ -1,7 +1,7 @@
 use super::*;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
-use volary_core::{Cookie, DirBuf, Error, FileKind, Kind, Mode, Name, NodeId, Time};
+use volary_core::{Caps, Cookie, DirBuf, Error, FileKind, Kind, Mode, Name, NodeId, Time};
 use volary_layers::{Count, DirCache, Munge, ReadOnly, Side};
 use volary_testkit::volumes::as_root;
 use volary_testkit::{Fresh, Suite};
@@ -452,5 +452,44 @@ fn nodes_past_the_memory_are_forgotten_but_for_open_ones() {
             .find_map(std::result::Result::err)
             .expect("a refusal");
         assert_eq!(refused, Kind::TooManyOpen);
+    });
+}
+
+/// Keeps less than can be shown, and claims something more.
+struct Narrow;
+
+impl Tree for Narrow {
+    type File = ();
+    const HAS_PLACES: bool = true;
+
+    fn list(&self, out: &mut Listing<()>) -> Result<()> {
+        out.add(b"file", Item::file(9, ()).xattr(*b"user.a", *b"1"))
+    }
+    fn read(&self, _: &(), _: u64, _: &mut [u8]) -> Result<()> {
+        Ok(())
+    }
+    fn caps(&self, most: Caps) -> Caps {
+        let less = most.without(Caps::HARD_LINKS | Caps::XATTRS | Caps::EXTENTS);
+        Caps {
+            time_step: 1_000_000_000,
+            name_max: u16::MAX,
+            ..less.with(Caps::WRITE)
+        }
+    }
+}
+
+#[test]
+fn a_tree_claims_what_it_keeps_and_no_more_than_can_be_shown() {
+    let fs = attach("narrow", Narrow, &Attach::default()).expect("attach");
+    let caps = fs.caps();
+    assert_eq!((caps.time_step, caps.name_max), (1_000_000_000, 255));
+    assert!(caps.has(Caps::SYMLINKS) && !caps.has(Caps::WRITE));
+    let file = walk(&fs, "file").expect("a file");
+    as_root(|cx| {
+        assert_eq!(fs.listxattr(cx, file).unwrap_err(), Kind::Unsupported);
+        let open = fs.open(cx, file, Mode::Read).expect("an open");
+        let extents = fs.extents(cx, open, 0, 9, &mut Vec::new());
+        assert_eq!(extents.unwrap_err(), Kind::Unsupported);
+        fs.close(cx, open).expect("closed");
     });
 }

@@ -9,8 +9,8 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use volary_core::{
-    Attr, Cancel, Caps, Cookie, Create, Cred, Ctx, DirBuf, Entry, FileKind, Fs, Kind, Mode, Name,
-    NodeId, OpenId, RenameFlags, Result, SetAttr, Time,
+    Attr, BlockDevice, Cancel, Caps, Cookie, Create, Cred, Ctx, DirBuf, Entry, FileKind, Fs, Kind,
+    Mode, Name, NodeId, OpenId, RenameFlags, Result, SetAttr, Time,
 };
 
 /// A fresh volume, made for one case.
@@ -27,6 +27,8 @@ pub struct Case {
     own_clock: bool,
     reattach: Option<Attacher>,
     read_only: Option<Attacher>,
+    /// What it lies on, if the factory tells it.
+    pub(crate) device: Option<Arc<dyn BlockDevice>>,
     keep: Vec<Kept>,
     record: Arc<Record>,
     skipped: Mutex<Option<String>>,
@@ -65,6 +67,7 @@ impl Case {
             own_clock,
             reattach: fresh.reattach,
             read_only: fresh.read_only,
+            device: fresh.device,
             keep: fresh.keep,
             record: Arc::clone(record),
             skipped: Mutex::new(None),
@@ -92,6 +95,7 @@ impl Case {
         drop(self.fs);
         drop(self.reattach);
         drop(self.read_only);
+        drop(self.device);
         drop(self.keep);
         ended.expect("detach at the end of the case");
         self.skipped.into_inner()

@@ -1,7 +1,8 @@
 //! A fresh volume for a case.
 
 use std::any::Any;
-use volary_core::Fs;
+use std::sync::Arc;
+use volary_core::{BlockDevice, Fs};
 
 /// A volume made for one case, and what can be done with it from outside.
 pub struct Fresh {
@@ -13,6 +14,8 @@ pub struct Fresh {
     pub read_only: Option<Attacher>,
     /// Looks at it once it is detached.
     pub check: Option<Checker>,
+    /// The device that it lies on.
+    pub device: Option<Arc<dyn BlockDevice>>,
     /// What is to live as long as it.
     pub keep: Vec<Kept>,
 }
@@ -34,6 +37,7 @@ impl Fresh {
             reattach: None,
             read_only: None,
             check: None,
+            device: None,
             keep: Vec::new(),
         }
     }
@@ -60,6 +64,13 @@ impl Fresh {
         check: impl Fn() -> Result<(), String> + Send + Sync + 'static,
     ) -> Self {
         self.check = Some(Box::new(check));
+        self
+    }
+
+    /// With the device that it lies on, for volumes that say where the bytes of files are.
+    #[must_use]
+    pub fn on(mut self, device: Arc<dyn BlockDevice>) -> Self {
+        self.device = Some(device);
         self
     }
 

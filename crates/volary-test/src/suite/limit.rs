@@ -17,7 +17,7 @@ thread_local! {
 ///
 /// # Errors
 /// The words and the place of its panic, or that it hangs.
-pub(super) fn within<T: Send + 'static>(
+pub(crate) fn within<T: Send + 'static>(
     limit: Duration,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, String> {

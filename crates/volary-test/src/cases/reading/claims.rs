@@ -13,6 +13,7 @@ case_list! {
     extended_attributes_are_as_stated with XATTRS;
     an_extended_attribute_that_is_not_there_is_told with XATTRS;
     extents_cover_each_file_once with EXTENTS;
+    extents_lead_to_the_bytes_of_files with EXTENTS;
     files_read_in_batches_are_the_same;
     hints_do_no_harm;
 }
@@ -133,6 +134,34 @@ fn extents_cover_each_file_once(c: &Case) {
             seen.shown()
         );
         c.close(open);
+    }
+}
+
+fn extents_lead_to_the_bytes_of_files(c: &Case) {
+    let Some(device) = &c.device else {
+        return c.skip("this needs the device (Fresh::on)");
+    };
+    for seen in files(&sample(c, c.manifest())) {
+        let open = c.open_to_read(seen.node);
+        let mut out = Vec::new();
+        let told = c.fs().extents(&c.cx(), open, 0, seen.attr.size, &mut out);
+        told.expect("extents");
+        c.close(open);
+        for extent in out {
+            let Place::Device(at) = extent.place else {
+                continue;
+            };
+            let len = extent.len.min(seen.attr.size - extent.offset).min(1 << 20) as usize;
+            let mut there = vec![0; len];
+            device.read_at(at, &mut there).expect("an extent");
+            if let Some(bytes) = seen.want.content.read(extent.offset, len) {
+                let (name, from) = (seen.shown(), extent.offset);
+                assert!(
+                    there == bytes,
+                    "{name}: byte {from} on is elsewhere than at {at}"
+                );
+            }
+        }
     }
 }
 

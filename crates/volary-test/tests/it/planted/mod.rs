@@ -1,5 +1,6 @@
 //! Mistakes, planted one at a time into a volume that is right: the suite must catch each.
 
+mod places;
 mod reader;
 mod writer;
 
