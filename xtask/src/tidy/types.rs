@@ -34,7 +34,6 @@ const TYPES: &[(&str, &str, usize, usize, &str)] = &[
     ),
     ("drivers/volary-cedar", "Attached", 57, 4, UNSPLIT),
     ("drivers/volary-cedar", "Core", 51, 4, UNSPLIT),
-    ("drivers/volary-fat", "Mender", 93, 9, UNSPLIT),
 ];
 
 /// No reason but work: it is to become parts.

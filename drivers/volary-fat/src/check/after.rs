@@ -9,13 +9,22 @@ use super::walk::{Problem, What};
 use crate::volume::ondisk::FREE;
 use volary_core::Result;
 
-impl Mender<'_, '_> {
+/// Mends directories that have entries after their end.
+pub(super) struct AfterEnd<'m, 'a, 'r> {
+    mender: &'m mut Mender<'a, 'r>,
+}
+
+impl<'m, 'a, 'r> AfterEnd<'m, 'a, 'r> {
+    pub(super) fn new(mender: &'m mut Mender<'a, 'r>) -> Self {
+        Self { mender }
+    }
+
     /// Tells of entries after the end mark, and mends it.
-    pub(super) fn after_end(&mut self, problem: &Problem) -> Result<()> {
+    pub(super) fn mend(&mut self, problem: &Problem) -> Result<()> {
         let What::AfterEnd { end, torn, sound } = problem.what else {
             return Ok(());
         };
-        let dir = self.dir(problem.dir);
+        let dir = self.mender.dir(problem.dir);
         let words = format!("entries stand after the end of the directory in slot {end}");
         let (code, repair) = match (torn, sound) {
             (true, _) => (
@@ -29,13 +38,13 @@ impl Mender<'_, '_> {
             slot: NONE,
             ..*problem
         };
-        if !self.tell(code, &own, words, repair)? {
+        if !self.mender.tell(code, &own, words, repair)? {
             return Ok(());
         }
         if !sound {
             return self.free_tail(&dir, end);
         }
-        self.free_ends(&dir, end, problem.first)?;
+        self.mender.free_ends(&dir, end, problem.first)?;
         if torn {
             self.free_later_twins(&dir, problem.first)?;
         }
@@ -49,13 +58,13 @@ impl Mender<'_, '_> {
     /// on the device before the end is moved, which would show both.
     fn free_later_twins(&mut self, dir: &Dir, from: u32) -> Result<()> {
         let mut marks = self.names(dir)?;
-        for (_, slot) in marks.pairs(self.vol, dir)? {
+        for (_, slot) in marks.pairs(self.mender.vol, dir)? {
             if slot < from {
                 continue;
             }
-            for slot in self.vol.first_slot(dir, slot)?..=slot {
-                if let Some(offset) = self.vol.slot_offset(dir, slot)? {
-                    self.vol.disk.edit(offset, &[FREE], Rank::Early)?;
+            for slot in self.mender.vol.first_slot(dir, slot)?..=slot {
+                if let Some(offset) = self.mender.vol.slot_offset(dir, slot)? {
+                    self.mender.vol.disk.edit(offset, &[FREE], Rank::Early)?;
                 }
             }
         }
@@ -65,7 +74,7 @@ impl Mender<'_, '_> {
     /// Returns the names of a directory.
     fn names(&mut self, dir: &Dir) -> Result<Marks> {
         let mut marks = Marks::default();
-        self.vol.records(dir, |names, record| {
+        self.mender.vol.records(dir, |names, record| {
             if !record.short.is_label() {
                 marks.add(names, record);
             }
@@ -73,21 +82,14 @@ impl Mender<'_, '_> {
         Ok(marks)
     }
 
-    /// Makes end marks before slot `to` free slots.
-    pub(super) fn free_ends(&mut self, dir: &Dir, from: u32, to: u32) -> Result<()> {
-        for slot in from..to {
-            if self.vol.raw(dir, slot)?.first() == Some(&0) {
-                self.vol.free_slots(dir, slot, slot)?;
-            }
-        }
-        Ok(())
-    }
-
     /// Frees all that is live from a slot on.
     fn free_tail(&mut self, dir: &Dir, from: u32) -> Result<()> {
-        for slot in from..self.vol.slot_count(dir) {
-            if !matches!(self.vol.raw(dir, slot)?.first(), None | Some(&(0 | FREE))) {
-                self.vol.free_slots(dir, slot, slot)?;
+        for slot in from..self.mender.vol.slot_count(dir) {
+            if !matches!(
+                self.mender.vol.raw(dir, slot)?.first(),
+                None | Some(&(0 | FREE))
+            ) {
+                self.mender.vol.free_slots(dir, slot, slot)?;
             }
         }
         Ok(())

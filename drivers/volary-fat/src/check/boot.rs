@@ -134,12 +134,21 @@ pub(super) fn restore(boot: &Boot, disk: &mut Disk, reporter: &mut Reporter<'_>)
     disk.read(0, &mut [0; LEN])
 }
 
-impl Mender<'_, '_> {
+/// Mends the boot sector, its copy and its marks.
+pub(super) struct BootSector<'m, 'a, 'r> {
+    mender: &'m mut Mender<'a, 'r>,
+}
+
+impl<'m, 'a, 'r> BootSector<'m, 'a, 'r> {
+    pub(super) fn new(mender: &'m mut Mender<'a, 'r>) -> Self {
+        Self { mender }
+    }
+
     /// Looks at what the boot sector says besides the layout.
     ///
     /// # Errors
     /// `Io`.
-    pub(super) fn boot(&mut self) -> Result<()> {
+    pub(super) fn mend(&mut self) -> Result<()> {
         self.label_copy()?;
         self.backup()
     }
@@ -149,15 +158,15 @@ impl Mender<'_, '_> {
     /// # Errors
     /// `Io`.
     pub(super) fn media(&mut self) -> Result<()> {
-        let media = self.vol.layout.media;
+        let media = self.mender.vol.layout.media;
         if is_media(media) {
             return Ok(());
         }
-        let head = self.vol.fat.get(0)?.to_le_bytes()[0];
+        let head = self.mender.vol.fat.get(0)?.to_le_bytes()[0];
         let new = if is_media(head) { head } else { 0xf8 };
         let words = format!("BPB_Media is {media:#04x}, which is none");
         let at = Where::offset(21);
-        if self.reporter.tell(
+        if self.mender.reporter.tell(
             code::BOOT_MEDIA,
             0,
             at,
@@ -165,7 +174,7 @@ impl Mender<'_, '_> {
             format!("sets it to {new:#04x}"),
         ) {
             self.put_boot(21, &[new])?;
-            self.vol.layout.media = new;
+            self.mender.vol.layout.media = new;
         }
         Ok(())
     }
@@ -173,13 +182,13 @@ impl Mender<'_, '_> {
     /// Changes bytes of the boot sector and of its copy.
     fn put_boot(&mut self, offset: u64, bytes: &[u8]) -> Result<()> {
         if let Some(place) = self.backup_place() {
-            match self.vol.disk.edit(place + offset, bytes, Rank::Late) {
+            match self.mender.vol.disk.edit(place + offset, bytes, Rank::Late) {
                 // It is made anew after that.
                 Err(e) if e == Kind::Io => {}
                 done => done?,
             }
         }
-        self.vol.disk.edit(offset, bytes, Rank::Late)
+        self.mender.vol.disk.edit(offset, bytes, Rank::Late)
     }
 
     /// The label in the boot sector, and in its copy, is that in the root
@@ -188,10 +197,10 @@ impl Mender<'_, '_> {
         let Some(have) = self.boot_label(0)? else {
             return Ok(());
         };
-        let root = self.dir(0);
-        let want = match self.walk.label {
+        let root = self.mender.dir(0);
+        let want = match self.mender.walk.label {
             Some(slot) => {
-                let mut name = self.vol.entry(&root, slot)?.DIR_Name;
+                let mut name = self.mender.vol.entry(&root, slot)?.DIR_Name;
                 crate::names::short::unhide_first(&mut name);
                 name
             }
@@ -204,10 +213,10 @@ impl Mender<'_, '_> {
         if have == want && second.is_none_or(|label| label == want) {
             return Ok(());
         }
-        let offset = tail_offset(self.vol.layout.is_fat32()) as u64 + LABEL_AT as u64;
+        let offset = tail_offset(self.mender.vol.layout.is_fat32()) as u64 + LABEL_AT as u64;
         let words = "the label in the boot sector is not that in the root directory".into();
         let at = Where::offset(offset);
-        if self.reporter.tell(
+        if self.mender.reporter.tell(
             code::LABEL,
             0,
             at,
@@ -220,15 +229,15 @@ impl Mender<'_, '_> {
     }
 
     fn backup_place(&self) -> Option<u64> {
-        let sector = self.vol.layout.backup_sector?;
-        Some(u64::from(sector) * u64::from(self.vol.layout.sector_len))
+        let sector = self.mender.vol.layout.backup_sector?;
+        Some(u64::from(sector) * u64::from(self.mender.vol.layout.sector_len))
     }
 
     /// Returns the label in the boot sector at a byte, if it has one.
     fn boot_label(&mut self, place: u64) -> Result<Option<[u8; LABEL_LEN]>> {
-        let at = tail_offset(self.vol.layout.is_fat32()) as u64;
+        let at = tail_offset(self.mender.vol.layout.is_fat32()) as u64;
         let mut tail = [0; LABEL_AT + LABEL_LEN];
-        self.vol.disk.read(place + at, &mut tail)?;
+        self.mender.vol.disk.read(place + at, &mut tail)?;
         let [_, _, signature, _, _, _, _, label @ ..] = tail;
         Ok((signature == 0x29).then_some(label))
     }
@@ -242,8 +251,8 @@ impl Mender<'_, '_> {
         let second = self.boot_label(place).or_else(none_if_lost)?;
         let labels = (self.boot_label(0)?, second);
         let (mut main, mut copy) = ([0; LEN], [0; LEN]);
-        self.vol.disk.read(0, &mut main)?;
-        if let Err(e) = self.vol.disk.read(place, &mut copy)
+        self.mender.vol.disk.read(0, &mut main)?;
+        if let Err(e) = self.mender.vol.disk.read(place, &mut copy)
             && e != Kind::Io
         {
             return Err(e);
@@ -269,14 +278,14 @@ impl Mender<'_, '_> {
         }
         let words = "the copy of the boot sector differs from it".into();
         let at = Where::offset(place);
-        if self.reporter.tell(
+        if self.mender.reporter.tell(
             code::BOOT_BACKUP,
             0,
             at,
             words,
             "copies the boot sector again",
         ) {
-            self.vol.disk.edit(place, &whole, Rank::Last)?;
+            self.mender.vol.disk.edit(place, &whole, Rank::Last)?;
         }
         Ok(())
     }
@@ -286,32 +295,34 @@ impl Mender<'_, '_> {
     /// # Errors
     /// `Io`.
     pub(super) fn marks(&mut self) -> Result<()> {
-        let marks = Marks::read(self.vol)?;
+        let marks = Marks::read(self.mender.vol)?;
         let at = || Where::offset(state_offset(true) as u64);
         if marks.error {
             let words = "marked as a volume whose disk has failed".into();
             if self
+                .mender
                 .reporter
                 .tell(code::ERROR_MARK, 0, at(), words, "takes the mark away")
             {
                 Marks {
                     error: false,
-                    ..Marks::read(self.vol)?
+                    ..Marks::read(self.mender.vol)?
                 }
-                .write(self.vol)?;
+                .write(self.mender.vol)?;
             }
         }
         if marks.dirty {
             let words = "marked as not cleanly left".into();
             if self
+                .mender
                 .reporter
                 .tell(code::DIRTY, 0, at(), words, "takes the mark away")
             {
                 Marks {
                     dirty: false,
-                    ..Marks::read(self.vol)?
+                    ..Marks::read(self.mender.vol)?
                 }
-                .write(self.vol)?;
+                .write(self.mender.vol)?;
             }
         }
         Ok(())

@@ -3,14 +3,23 @@
 use super::disk::{Rank, UNIT};
 use super::findings::{self as code, Where};
 use super::mend::Mender;
-use super::volume::{NONE, Reader};
+use super::volume::NONE;
 use super::walk::{Problem, What};
-use crate::volume::ondisk::{DIR_ENTRIES_MAX, FREE, attr};
+use crate::volume::ondisk::{DIR_ENTRIES_MAX, attr};
 use volary_core::Result;
 
-impl Mender<'_, '_> {
+/// Mends chains that lead nowhere.
+pub(super) struct Chains<'m, 'a, 'r> {
+    mender: &'m mut Mender<'a, 'r>,
+}
+
+impl<'m, 'a, 'r> Chains<'m, 'a, 'r> {
+    pub(super) fn new(mender: &'m mut Mender<'a, 'r>) -> Self {
+        Self { mender }
+    }
+
     /// Tells of a problem of the first phase and mends it.
-    pub(super) fn chain(&mut self, problem: &Problem) -> Result<()> {
+    pub(super) fn mend(&mut self, problem: &Problem) -> Result<()> {
         match problem.what {
             What::RootStart => self.root_start(problem),
             What::Start(value) => self.bad_start(problem, value),
@@ -22,13 +31,13 @@ impl Mender<'_, '_> {
                 } else {
                     code::CHAIN_LINK
                 };
-                if self.tell(
+                if self.mender.tell(
                     code,
                     problem,
                     words,
                     format!("ends the chain at cluster {last}"),
                 )? {
-                    self.vol.cut(last)?;
+                    self.mender.vol.cut(last)?;
                 }
                 Ok(())
             }
@@ -37,16 +46,16 @@ impl Mender<'_, '_> {
                     "after cluster {last}, whose link was written by half, its chain goes to {value}"
                 );
                 let repair = format!("ends the chain at cluster {last}");
-                if self.tell(code::LINK_HALF, problem, words, repair)? {
-                    self.vol.cut(last)?;
+                if self.mender.tell(code::LINK_HALF, problem, words, repair)? {
+                    self.mender.vol.cut(last)?;
                 }
                 Ok(())
             }
             What::Loop { last } => {
                 let words = format!("after cluster {last} its chain comes back to itself");
                 let repair = format!("ends the chain at cluster {last}");
-                if self.tell(code::CHAIN_LOOP, problem, words, repair)? {
-                    self.vol.cut(last)?;
+                if self.mender.tell(code::CHAIN_LOOP, problem, words, repair)? {
+                    self.mender.vol.cut(last)?;
                 }
                 Ok(())
             }
@@ -58,56 +67,62 @@ impl Mender<'_, '_> {
     }
 
     fn root_start(&mut self, problem: &Problem) -> Result<()> {
-        let root = self.vol.layout.root_cluster;
+        let root = self.mender.vol.layout.root_cluster;
         let words = format!("the root directory's cluster {root} is not in use in the FAT");
-        if self.tell(
+        if self.mender.tell(
             code::ROOT_CHAIN,
             problem,
             words,
             "marks it as a chain of one cluster",
         )? {
-            self.vol.cut(root)?;
+            self.mender.vol.cut(root)?;
         }
         Ok(())
     }
 
     /// Returns what is wrong with a value that a chain leads to.
     fn why_not(&mut self, value: u32) -> Result<String> {
-        if !self.vol.layout.is_cluster(value) {
+        if !self.mender.vol.layout.is_cluster(value) {
             return Ok(format!("{value}, which is no cluster"));
         }
-        let bad = self.vol.fat.get(value)? != 0;
+        let bad = self.mender.vol.fat.get(value)? != 0;
         let state = if bad { "marked bad" } else { "free" };
         Ok(format!("cluster {value}, which is {state}"))
     }
 
     fn bad_start(&mut self, problem: &Problem, value: u32) -> Result<()> {
         let why = self.why_not(value)?;
-        if self.reporter.all.mends() {
-            self.vol.fat.avoid(value)?;
+        if self.mender.reporter.all.mends() {
+            self.mender.vol.fat.avoid(value)?;
         }
-        if self.is_dir(problem)? {
+        if self.mender.is_dir(problem)? {
             let words = format!("a directory that begins with {why}");
             let repair = "takes it away; what was in it is found lost";
-            if self.tell(code::DIR_NO_CHAIN, problem, words, repair)? {
-                self.remove(problem)?;
+            if self
+                .mender
+                .tell(code::DIR_NO_CHAIN, problem, words, repair)?
+            {
+                self.mender.remove(problem)?;
             }
             return Ok(());
         }
         let words = format!("it begins with {why}");
         let repair = "makes it empty; its data is lost";
-        if self.tell(code::CHAIN_START, problem, words, repair)? {
-            self.set_start(problem, 0)?;
-            self.change(problem, |e| e.DIR_FileSize.set(0))?;
+        if self
+            .mender
+            .tell(code::CHAIN_START, problem, words, repair)?
+        {
+            self.mender.set_start(problem, 0)?;
+            self.mender.change(problem, |e| e.DIR_FileSize.set(0))?;
         }
         Ok(())
     }
 
     fn garbage(&mut self, problem: &Problem, index: u32) -> Result<()> {
-        let dir = self.dir(problem.dir);
+        let dir = self.mender.dir(problem.dir);
         let before = index.checked_sub(1);
         let last = match before {
-            Some(i) => self.vol.cluster_at(dir.cluster, i)?,
+            Some(i) => self.mender.vol.cluster_at(dir.cluster, i)?,
             None => None,
         };
         let Some(last) = last else {
@@ -115,16 +130,19 @@ impl Mender<'_, '_> {
         };
         let words = format!("after cluster {last} the directory holds something else");
         let repair = "ends it there; the rest is found lost";
-        if self.tell(code::DIR_GARBAGE, problem, words, repair)? {
-            self.vol.cut(last)?;
+        if self
+            .mender
+            .tell(code::DIR_GARBAGE, problem, words, repair)?
+        {
+            self.mender.vol.cut(last)?;
         }
         Ok(())
     }
 
-    /// A sector of a directory that cannot be read. What is written there
+    /// Frees the slots of a sector that cannot be read. What is written there
     /// makes the device take another one for it, or fails.
     fn unreadable(&mut self, problem: &Problem, at: u64) -> Result<()> {
-        let path = self.vol.path(&self.walk.dirs, problem.dir, NONE)?;
+        let path = self.mender.path(problem.dir, NONE)?;
         let words = "a sector of the directory cannot be read; the entries in it are lost";
         let repair = "writes free slots there; what the entries led to is found lost";
         let place = Where {
@@ -132,18 +150,19 @@ impl Mender<'_, '_> {
             offset: Some(at),
         };
         if self
+            .mender
             .reporter
             .tell(code::DIR_UNREADABLE, at, place, words.into(), repair)
         {
             let mut slots = [0; UNIT];
-            self.vol.disk.read_dir(at, &mut slots)?;
-            self.vol.disk.edit(at, &slots, Rank::Late)?;
+            self.mender.vol.disk.read_dir(at, &mut slots)?;
+            self.mender.vol.disk.edit(at, &slots, Rank::Late)?;
         }
         Ok(())
     }
 
     fn not_dir(&mut self, problem: &Problem) -> Result<()> {
-        let dir = self.dir(problem.dir);
+        let dir = self.mender.dir(problem.dir);
         let entry = Problem {
             dir: dir.parent,
             first: dir.first,
@@ -151,12 +170,15 @@ impl Mender<'_, '_> {
             ..*problem
         };
         let words = "marked as a directory, but it holds something else".into();
-        if !self.tell(code::DIR_NOT_DIR, &entry, words, "makes it a file")? {
+        if !self
+            .mender
+            .tell(code::DIR_NOT_DIR, &entry, words, "makes it a file")?
+        {
             return Ok(());
         }
-        let bytes = u64::from(dir.clusters) * u64::from(self.vol.layout.cluster_len);
+        let bytes = u64::from(dir.clusters) * u64::from(self.mender.vol.layout.cluster_len);
         let size = u32::try_from(bytes).unwrap_or(u32::MAX);
-        self.change(&entry, |e| {
+        self.mender.change(&entry, |e| {
             e.DIR_Attr = e.DIR_Attr & !attr::DIRECTORY | attr::ARCHIVE;
             e.DIR_FileSize.set(size);
         })
@@ -164,62 +186,30 @@ impl Mender<'_, '_> {
 
     /// Gives what is too much of a directory to a directory of its own.
     fn too_long(&mut self, problem: &Problem) -> Result<()> {
-        let dir = self.dir(problem.dir);
-        let most = DIR_ENTRIES_MAX / self.vol.slots_per_cluster();
-        let last = self.vol.cluster_at(dir.cluster, most - 1)?;
-        let rest = self.vol.cluster_at(dir.cluster, most)?;
+        let dir = self.mender.dir(problem.dir);
+        let most = DIR_ENTRIES_MAX / self.mender.vol.slots_per_cluster();
+        let last = self.mender.vol.cluster_at(dir.cluster, most - 1)?;
+        let rest = self.mender.vol.cluster_at(dir.cluster, most)?;
         let (Some(last), Some(rest)) = (last, rest) else {
             return Ok(());
         };
         let words = format!("a directory with room for more than {DIR_ENTRIES_MAX} entries");
-        let new = self.vol.fat.find_free()?;
+        let new = self.mender.vol.fat.find_free()?;
         let repair = match new {
             Some(_) => "puts the rest into a directory of its own, which is found lost",
             None => "",
         };
-        if !self.tell(code::DIR_TOO_LONG, problem, words, repair)? {
+        if !self
+            .mender
+            .tell(code::DIR_TOO_LONG, problem, words, repair)?
+        {
             return Ok(());
         }
         let Some(new) = new else {
             return Ok(());
         };
-        self.fresh_dir(new, 0, true)?;
-        self.vol.set_link(new, rest)?;
-        self.vol.cut(last)
-    }
-
-    /// Fills a free cluster as the first one of a directory. With `more`, the
-    /// directory goes on in another one: there is no end mark then.
-    pub(super) fn fresh_dir(&mut self, cluster: u32, parent: u32, more: bool) -> Result<()> {
-        use crate::volume::ondisk::{DOT, DOT_DOT};
-        use zerocopy::IntoBytes;
-        let mut bytes = Vec::with_capacity(self.vol.layout.cluster_len as usize);
-        for (name, start) in [(DOT, cluster), (DOT_DOT, parent)] {
-            let entry = self.new_entry(name, attr::DIRECTORY, start);
-            bytes.extend_from_slice(entry.as_bytes());
-        }
-        let filling = if more { FREE } else { 0 };
-        bytes.resize(self.vol.layout.cluster_len as usize, filling);
-        let offset = self.vol.layout.cluster_offset(cluster);
-        self.vol.disk.fill(offset, &bytes)
-    }
-
-    /// Returns the bytes of a cluster that may be a directory's.
-    pub(super) fn peek(&mut self, cluster: u32) -> Result<Vec<u8>> {
-        let mut buf = vec![0; self.vol.layout.cluster_len as usize];
-        let offset = self.vol.layout.cluster_offset(cluster);
-        self.vol.disk.read_dir(offset, &mut buf)?;
-        Ok(buf)
-    }
-
-    /// Calls `each` with all bytes of a directory.
-    pub(super) fn read_dir(&mut self, number: u32, mut each: impl FnMut(u32, &[u8])) -> Result<()> {
-        let dir = self.dir(number);
-        let mut reader = Reader::new(&dir);
-        let mut buf = Vec::new();
-        while let Some(piece) = reader.fill(self.vol, &mut buf)? {
-            each(piece.slot, &buf);
-        }
-        Ok(())
+        self.mender.fresh_dir(new, 0, true)?;
+        self.mender.vol.set_link(new, rest)?;
+        self.mender.vol.cut(last)
     }
 }

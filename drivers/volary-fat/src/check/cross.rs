@@ -106,34 +106,25 @@ impl Owners {
     }
 }
 
-impl Mender<'_, '_> {
-    /// Tells of all meetings of chains and mends them.
-    pub(super) fn crosses(&mut self, problems: &[Problem]) -> Result<()> {
-        let mut owners = self.find_owners(problems)?;
-        let mut changed = HashSet::new();
-        for problem in problems {
-            let What::Cross { last, at } = problem.what else {
-                continue;
-            };
-            let me = (problem.dir, problem.slot);
-            let (other, any) = owners.other(at, me, &changed);
-            // What is known of an entry that was changed is out of date; its
-            // meetings are left for the next walk.
-            if changed.contains(&me) || any && other.is_none() {
-                continue;
-            }
-            let mine = owners.mine(at, me, &changed);
-            changed.extend(self.meeting(problem, last, at, mine, other)?);
-        }
-        Ok(())
-    }
+/// Mends chains that meet.
+pub(super) struct Crosses<'m, 'a, 'r> {
+    mender: &'m mut Mender<'a, 'r>,
+    owners: Owners,
+    /// Entries that mending has changed: what is known of them is out of date.
+    changed: HashSet<At>,
+}
 
-    fn find_owners(&mut self, problems: &[Problem]) -> Result<Owners> {
+impl<'m, 'a, 'r> Crosses<'m, 'a, 'r> {
+    /// Finds the owners of the clusters where the chains of problems meet others.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(super) fn new(mender: &'m mut Mender<'a, 'r>, problems: &[Problem]) -> Result<Self> {
         let mut owners = Owners {
             by_cluster: HashMap::new(),
             stops: HashMap::new(),
             mine: HashMap::new(),
-            seen: Bits::new(self.vol.layout.last_cluster()),
+            seen: Bits::new(mender.vol.layout.last_cluster()),
         };
         for problem in problems {
             if let What::Cross { at, .. } = problem.what {
@@ -141,19 +132,46 @@ impl Mender<'_, '_> {
                 owners.stops.insert((problem.dir, problem.slot), at);
             }
         }
-        for number in 0..self.walk.dirs.len() as u32 {
-            for owner in self.entries(number)? {
-                self.follow(owner, &mut owners)?;
+        let mut crosses = Self {
+            mender,
+            owners,
+            changed: HashSet::new(),
+        };
+        for number in 0..crosses.mender.walk.dirs.len() as u32 {
+            for owner in crosses.entries(number)? {
+                crosses.follow(owner)?;
             }
         }
-        Ok(owners)
+        Ok(crosses)
+    }
+
+    /// Tells of the meetings of the problems' chains and mends them.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(super) fn mend(&mut self, problems: &[Problem]) -> Result<()> {
+        for problem in problems {
+            let What::Cross { last, at } = problem.what else {
+                continue;
+            };
+            let me = (problem.dir, problem.slot);
+            let (other, any) = self.owners.other(at, me, &self.changed);
+            // The meetings of an entry that was changed are left for the next walk.
+            if self.changed.contains(&me) || any && other.is_none() {
+                continue;
+            }
+            let mine = self.owners.mine(at, me, &self.changed);
+            let changed = self.meeting(problem, last, at, mine, other)?;
+            self.changed.extend(changed);
+        }
+        Ok(())
     }
 
     /// Returns all entries of a directory that have a chain.
     fn entries(&mut self, number: u32) -> Result<Vec<Owner>> {
-        let dir = self.dir(number);
+        let dir = self.mender.dir(number);
         let mut all = Vec::new();
-        self.vol.records(&dir, |_, r| {
+        self.mender.vol.records(&dir, |_, r| {
             let dots = number != 0 && is_dots(r);
             if !dots && !r.short.is_label() {
                 all.push(Owner {
@@ -171,16 +189,17 @@ impl Mender<'_, '_> {
 
     /// Follows a chain, as far as no other was followed before, and notes the
     /// meetings it comes through. That of a problem is followed to its meeting.
-    fn follow(&mut self, mut owner: Owner, owners: &mut Owners) -> Result<()> {
+    fn follow(&mut self, mut owner: Owner) -> Result<()> {
         let me = (owner.dir, owner.slot);
-        let stop = owners.stops.get(&me).copied();
-        let mut at = self.vol.start(&owner.entry);
+        let stop = self.owners.stops.get(&me).copied();
+        let mut at = self.mender.vol.start(&owner.entry);
         let mut passed = Vec::new();
         let (mut count, mut rest) = (0, Some(0));
-        while count < self.vol.layout.cluster_count && self.vol.layout.is_cluster(at) {
-            let new = owners.seen.add(at);
+        while count < self.mender.vol.layout.cluster_count && self.mender.vol.layout.is_cluster(at)
+        {
+            let new = self.owners.seen.add(at);
             owner.index = count;
-            if let Some(meeting) = owners.by_cluster.get_mut(&at) {
+            if let Some(meeting) = self.owners.by_cluster.get_mut(&at) {
                 meeting.owners.push(owner);
                 if new {
                     passed.push((at, count));
@@ -189,7 +208,7 @@ impl Mender<'_, '_> {
                 }
             }
             if stop == Some(at) {
-                owners.mine.insert(me, owner);
+                self.owners.mine.insert(me, owner);
                 rest = rest.filter(|_| !new);
                 break;
             }
@@ -197,13 +216,13 @@ impl Mender<'_, '_> {
                 break;
             }
             count += 1;
-            match self.vol.fat.link(at)? {
+            match self.mender.vol.fat.link(at)? {
                 Link::Next(n) => at = n,
                 _ => break,
             }
         }
         for (at, index) in passed {
-            if let Some(meeting) = owners.by_cluster.get_mut(&at) {
+            if let Some(meeting) = self.owners.by_cluster.get_mut(&at) {
                 meeting.rest = rest.map(|rest| rest.saturating_add(count - index));
             }
         }
@@ -236,11 +255,11 @@ impl Mender<'_, '_> {
             }
         }
         let size = other.entry.DIR_FileSize.get();
-        let need = self.vol.need(size).max(1);
+        let need = self.mender.vol.need(size).max(1);
         if !other.entry.is_dir() && other.index >= need {
             return self.cut_excess(&other, need);
         }
-        let need = self.vol.need(me.entry.DIR_FileSize.get()).max(1);
+        let need = self.mender.vol.need(me.entry.DIR_FileSize.get()).max(1);
         if !me.entry.is_dir() && me.index >= need {
             return self.cut_excess(&me, need);
         }
@@ -248,11 +267,11 @@ impl Mender<'_, '_> {
             (false, _) => self.part(problem, &me, &other, at),
             (true, true) => self.leave_to(problem, &me, &other, at),
             (true, false) => {
-                let bytes = self.peek(at)?;
-                let tally = judge::tally(&bytes, self.vol.judge());
-                let start = self.vol.start(&me.entry);
+                let bytes = self.mender.peek(at)?;
+                let tally = judge::tally(&bytes, self.mender.vol.judge());
+                let start = self.mender.vol.start(&me.entry);
                 let dir = match me.index {
-                    0 => judge::has_dot(&bytes, start, &self.vol.layout),
+                    0 => judge::has_dot(&bytes, start, &self.mender.vol.layout),
                     _ => tally.good > 0 && !tally.is_garbage() && tally.bad == 0,
                 };
                 if dir {
@@ -266,8 +285,11 @@ impl Mender<'_, '_> {
 
     fn cut_root(&mut self, problem: &Problem, last: u32) -> Result<Changed> {
         let words = format!("after cluster {last} the root directory goes on in a file's chain");
-        if self.tell(code::CROSS_LINK, problem, words, "ends it there")? {
-            self.vol.cut(last)?;
+        if self
+            .mender
+            .tell(code::CROSS_LINK, problem, words, "ends it there")?
+        {
+            self.mender.vol.cut(last)?;
         }
         Ok(Some((problem.dir, problem.slot)))
     }
@@ -281,22 +303,22 @@ impl Mender<'_, '_> {
         other: &Owner,
         at: u32,
     ) -> Result<Changed> {
-        let path = self.vol.path(&self.walk.dirs, other.dir, other.slot)?;
+        let path = self.mender.path(other.dir, other.slot)?;
         self.leave(problem, me, at, &escape(&path).to_string())
     }
 
     fn leave(&mut self, problem: &Problem, me: &Owner, at: u32, other: &str) -> Result<Changed> {
         if !me.entry.is_dir() {
-            let (need, start) = (self.vol.need(me.entry.DIR_FileSize.get()), at);
+            let (need, start) = (self.mender.vol.need(me.entry.DIR_FileSize.get()), at);
             return self.copy(problem, me, need, start, other);
         }
         let words = format!("cluster {at} of its chain is one of {other}");
         if me.index == 0 {
             let repair = "takes this entry away; what was only in it is found lost";
-            if self.tell(code::DIR_TWICE, problem, words, repair)? {
-                self.remove(problem)?;
+            if self.mender.tell(code::DIR_TWICE, problem, words, repair)? {
+                self.mender.remove(problem)?;
             }
-        } else if self.tell(
+        } else if self.mender.tell(
             code::CROSS_LINK,
             problem,
             words,
@@ -309,33 +331,36 @@ impl Mender<'_, '_> {
 
     /// Ends a chain before the meeting.
     fn cut_before(&mut self, me: &Owner) -> Result<()> {
-        let start = self.vol.start(&me.entry);
+        let start = self.mender.vol.start(&me.entry);
         match me.index.checked_sub(1) {
-            None => self.set_start(&as_problem(me, What::DotDot), 0),
-            Some(i) => match self.vol.cluster_at(start, i)? {
-                Some(last) => self.vol.cut(last),
+            None => self.mender.set_start(&as_problem(me, What::DotDot), 0),
+            Some(i) => match self.mender.vol.cluster_at(start, i)? {
+                Some(last) => self.mender.vol.cut(last),
                 None => Ok(()),
             },
         }
     }
 
     fn cut_excess(&mut self, other: &Owner, need: u32) -> Result<Changed> {
-        let start = self.vol.start(&other.entry);
-        let Some(last) = self.vol.cluster_at(start, need - 1)? else {
+        let start = self.mender.vol.start(&other.entry);
+        let Some(last) = self.mender.vol.cluster_at(start, need - 1)? else {
             return Ok(None);
         };
         let problem = as_problem(other, What::Excess { last, clean: false });
         let words = format!("the chain goes on after cluster {last}, which its size ends in");
-        if self.tell(code::SIZE_SHORT, &problem, words, "ends the chain there")? {
-            self.vol.cut(last)?;
+        if self
+            .mender
+            .tell(code::SIZE_SHORT, &problem, words, "ends the chain there")?
+        {
+            self.mender.vol.cut(last)?;
         }
         Ok(Some((other.dir, other.slot)))
     }
 
     /// Parts two files: `me` gets a copy of what it shares.
     fn part(&mut self, problem: &Problem, me: &Owner, other: &Owner, at: u32) -> Result<Changed> {
-        let path = self.vol.path(&self.walk.dirs, other.dir, other.slot)?;
-        let need = self.vol.need(me.entry.DIR_FileSize.get());
+        let path = self.mender.path(other.dir, other.slot)?;
+        let need = self.mender.vol.need(me.entry.DIR_FileSize.get());
         self.copy(problem, me, need, at, &escape(&path).to_string())
     }
 
@@ -349,13 +374,13 @@ impl Mender<'_, '_> {
     ) -> Result<Changed> {
         let changed = Some((me.dir, me.slot));
         let wanted = need.saturating_sub(me.index);
-        let wanted = wanted.min(me.rest.unwrap_or(self.vol.layout.cluster_count));
-        let from = match self.reporter.all.mends_damage() {
+        let wanted = wanted.min(me.rest.unwrap_or(self.mender.vol.layout.cluster_count));
+        let from = match self.mender.reporter.all.mends_damage() {
             true => self.tail(at, wanted, me.rest.is_some())?,
             false => Some(Vec::new()),
         };
         let to = match &from {
-            Some(from) => self.vol.fat.find_many_free(from.len() as u32)?,
+            Some(from) => self.mender.vol.fat.find_many_free(from.len() as u32)?,
             None => None,
         };
         let words = format!("it shares its clusters from {at} on with {other}");
@@ -367,7 +392,7 @@ impl Mender<'_, '_> {
             }
         };
         let to = to.unwrap_or_default();
-        if !self.tell(code::CROSS_LINK, problem, words, repair)? {
+        if !self.mender.tell(code::CROSS_LINK, problem, words, repair)? {
             return Ok(changed);
         }
         let Some(&head) = to.first() else {
@@ -375,14 +400,14 @@ impl Mender<'_, '_> {
             return Ok(changed);
         };
         for (&from, &to) in from.iter().flatten().zip(&to) {
-            let mut bytes = vec![0; self.vol.layout.cluster_len as usize];
-            let [from, to] = [from, to].map(|n| self.vol.layout.cluster_offset(n));
-            self.vol.disk.read(from, &mut bytes)?;
-            self.vol.disk.fill(to, &bytes)?;
+            let mut bytes = vec![0; self.mender.vol.layout.cluster_len as usize];
+            let [from, to] = [from, to].map(|n| self.mender.vol.layout.cluster_offset(n));
+            self.mender.vol.disk.read(from, &mut bytes)?;
+            self.mender.vol.disk.fill(to, &bytes)?;
         }
         for (i, &n) in to.iter().enumerate() {
-            let next = to.get(i + 1).copied().unwrap_or(self.vol.fat.end());
-            self.vol.set_link(n, next)?;
+            let next = to.get(i + 1).copied().unwrap_or(self.mender.vol.fat.end());
+            self.mender.vol.set_link(n, next)?;
         }
         self.redirect(me, head)?;
         Ok(changed)
@@ -391,7 +416,7 @@ impl Mender<'_, '_> {
     /// Returns the clusters of a chain from `at` on, at most `count` and, if that is
     /// `sure`, so many; `None` if there is no room for a copy of them.
     fn tail(&mut self, at: u32, count: u32, sure: bool) -> Result<Option<Vec<u32>>> {
-        let room = self.vol.fat.room()?;
+        let room = self.mender.vol.fat.room()?;
         if sure && count > room {
             return Ok(None);
         }
@@ -402,7 +427,7 @@ impl Mender<'_, '_> {
                 return Ok(None);
             }
             all.push(next);
-            match self.vol.fat.link(next)? {
+            match self.mender.vol.fat.link(next)? {
                 Link::Next(n) => next = n,
                 _ => break,
             }
@@ -412,11 +437,11 @@ impl Mender<'_, '_> {
 
     /// Lets a chain go on elsewhere from the meeting on.
     fn redirect(&mut self, me: &Owner, head: u32) -> Result<()> {
-        let start = self.vol.start(&me.entry);
+        let start = self.mender.vol.start(&me.entry);
         match me.index.checked_sub(1) {
-            None => self.set_start(&as_problem(me, What::DotDot), head),
-            Some(i) => match self.vol.cluster_at(start, i)? {
-                Some(last) => self.vol.set_link(last, head),
+            None => self.mender.set_start(&as_problem(me, What::DotDot), head),
+            Some(i) => match self.mender.vol.cluster_at(start, i)? {
+                Some(last) => self.mender.vol.set_link(last, head),
                 None => Ok(()),
             },
         }
@@ -429,16 +454,16 @@ impl Mender<'_, '_> {
         } else {
             me
         };
-        let path = self.vol.path(&self.walk.dirs, new.dir, new.slot)?;
+        let path = self.mender.path(new.dir, new.slot)?;
         let problem = as_problem(&old, What::DotDot);
         let words = format!("it was being renamed to {}", escape(&path));
-        if self.tell(
+        if self.mender.tell(
             code::RENAME_TWIN,
             &problem,
             words,
             "takes the old name away",
         )? {
-            self.remove(&problem)?;
+            self.mender.remove(&problem)?;
         }
         Ok(Some((problem.dir, problem.slot)))
     }
@@ -471,33 +496,36 @@ impl Mender<'_, '_> {
         } else {
             me
         };
-        let path = self.vol.path(&self.walk.dirs, right.dir, right.slot)?;
+        let path = self.mender.path(right.dir, right.slot)?;
         let problem = as_problem(&wrong, What::DotDot);
         let words = format!("the directory is also {}", escape(&path));
-        if self.tell(code::DIR_TWICE, &problem, words, "takes this entry away")? {
-            self.remove(&problem)?;
+        if self
+            .mender
+            .tell(code::DIR_TWICE, &problem, words, "takes this entry away")?
+        {
+            self.mender.remove(&problem)?;
         }
         Ok(Some((problem.dir, problem.slot)))
     }
 
     /// Returns which of two entries of a directory `..` speaks against.
     fn misplaced(&mut self, me: &Owner, other: &Owner) -> Result<Owner> {
-        let start = self.vol.start(&me.entry);
+        let start = self.mender.vol.start(&me.entry);
         if self.is_inside(me.dir, start) {
             return Ok(*me);
         }
         if self.is_inside(other.dir, start) {
             return Ok(*other);
         }
-        let bytes = self.peek(start)?;
+        let bytes = self.mender.peek(start)?;
         let above = bytes.as_chunks::<32>().0.get(1).map(|raw| {
             let entry: &DirEntry = zerocopy::transmute_ref!(raw);
-            self.vol.start(entry)
+            self.mender.vol.start(entry)
         });
         let mine = if me.dir == 0 {
             0
         } else {
-            self.dir(me.dir).cluster
+            self.mender.dir(me.dir).cluster
         };
         Ok(if above == Some(mine) { *other } else { *me })
     }
@@ -506,8 +534,8 @@ impl Mender<'_, '_> {
     /// a cluster.
     fn is_inside(&self, number: u32, start: u32) -> bool {
         let mut number = number;
-        for _ in 0..=self.walk.dirs.len() {
-            let dir = self.dir(number);
+        for _ in 0..=self.mender.walk.dirs.len() {
+            let dir = self.mender.dir(number);
             if dir.cluster == start {
                 return true;
             }

@@ -7,6 +7,7 @@ use super::bits::Bits;
 use super::disk::Rank;
 use super::fat::Link;
 use super::findings::{self as code, Where};
+use super::insert::Entries;
 use super::mend::Mender;
 use super::volume::{Dir, NONE};
 use crate::names::long::LongName;
@@ -32,16 +33,38 @@ struct Lost {
     part: bool,
 }
 
-impl Mender<'_, '_> {
+/// Frees or saves chains that no path leads to.
+pub(super) struct LostChains<'m, 'a, 'r> {
+    entries: Entries<'m, 'a, 'r>,
+    /// Whether they are saved.
+    saves: bool,
+    /// Where the next one goes, once there was one.
+    place: Option<Place>,
+}
+
+impl<'m, 'a, 'r> LostChains<'m, 'a, 'r> {
+    pub(super) fn new(mender: &'m mut Mender<'a, 'r>, saves: bool) -> Self {
+        Self {
+            entries: Entries::new(mender),
+            saves,
+            place: None,
+        }
+    }
+
+    fn mender(&mut self) -> &mut Mender<'a, 'r> {
+        self.entries.mender()
+    }
+
     /// Finds all lost chains, tells of them and frees or saves them. Those that
     /// lost directories lead to are left for the next walk.
     ///
     /// # Errors
     /// `Io`.
-    pub(super) fn lost(&mut self, save: bool) -> Result<()> {
-        let mut lost = Bits::new(self.vol.layout.last_cluster());
+    pub(super) fn mend(&mut self) -> Result<()> {
+        let mut lost = Bits::new(self.mender().vol.layout.last_cluster());
         let mut any = false;
-        self.walk.counts = self.vol.fat.sweep(&self.walk.used, |n, _| {
+        let mender = self.mender();
+        mender.walk.counts = mender.vol.fat.sweep(&mender.walk.used, |n, _| {
             any = true;
             lost.add(n);
             Ok(())
@@ -50,20 +73,23 @@ impl Mender<'_, '_> {
             return Ok(());
         }
         let chains = self.chains(&lost)?;
-        let chains = if save { self.topmost(chains)? } else { chains };
-        let mut place = None;
+        let chains = if self.saves {
+            self.topmost(chains)?
+        } else {
+            chains
+        };
         for chain in chains {
-            self.one(chain, save, &mut place)?;
+            self.one(chain)?;
         }
         Ok(())
     }
 
     /// Returns the lost clusters as chains that do not meet.
     fn chains(&mut self, lost: &Bits) -> Result<Vec<Lost>> {
-        let last = self.vol.layout.last_cluster();
+        let last = self.mender().vol.layout.last_cluster();
         let mut led_to = Bits::new(last);
         for n in (2..=last).filter(|&n| lost.has(n)) {
-            if let Link::Next(next) = self.vol.fat.link(n)? {
+            if let Link::Next(next) = self.mender().vol.fat.link(n)? {
                 led_to.add(next);
             }
         }
@@ -82,20 +108,20 @@ impl Mender<'_, '_> {
 
     fn chain_from(&mut self, head: u32, lost: &Bits, taken: &mut Bits) -> Result<Lost> {
         // A file cannot be longer than 32 bits of bytes.
-        let most = u32::MAX / self.vol.layout.cluster_len;
+        let most = u32::MAX / self.mender().vol.layout.cluster_len;
         let (mut clusters, mut last) = (0, head);
         let mut next = head;
         while clusters < most && lost.has(next) && taken.add(next) {
             clusters += 1;
             last = next;
-            match self.vol.fat.link(next)? {
+            match self.mender().vol.fat.link(next)? {
                 Link::Next(n) => next = n,
                 _ => break,
             }
         }
-        let bytes = self.peek(head)?;
-        let tally = judge::tally(&bytes, self.vol.judge());
-        let whole = judge::has_dot(&bytes, head, &self.vol.layout) && !tally.is_garbage();
+        let bytes = self.mender().peek(head)?;
+        let tally = judge::tally(&bytes, self.mender().vol.judge());
+        let whole = judge::has_dot(&bytes, head, &self.mender().vol.layout) && !tally.is_garbage();
         let part = !whole && tally.good > 2 && tally.bad == 0 && self.leads_on(&bytes)?;
         Ok(Lost {
             head,
@@ -108,6 +134,7 @@ impl Mender<'_, '_> {
 
     /// Returns whether all entries in a part of a directory lead to chains.
     fn leads_on(&mut self, bytes: &[u8]) -> Result<bool> {
+        let mender = self.mender();
         let slots = bytes.as_chunks::<32>().0.iter();
         let live = slots.take_while(|raw| raw.first() != Some(&0));
         let mut entries = 0;
@@ -116,9 +143,9 @@ impl Mender<'_, '_> {
             if entry.is_long() {
                 continue;
             }
-            let start = self.vol.start(entry);
+            let start = mender.vol.start(entry);
             let size = entry.DIR_FileSize.get();
-            if start == 0 && size != 0 || start != 0 && self.vol.fat.get(start)? == 0 {
+            if start == 0 && size != 0 || start != 0 && mender.vol.fat.get(start)? == 0 {
                 return Ok(false);
             }
             entries += u32::from(start != 0);
@@ -132,7 +159,7 @@ impl Mender<'_, '_> {
         if !chains.iter().any(|c| c.dir) {
             return Ok(chains);
         }
-        let mut inside = Bits::new(self.vol.layout.last_cluster());
+        let mut inside = Bits::new(self.mender().vol.layout.last_cluster());
         for chain in chains.iter().filter(|c| c.dir) {
             self.mark_inside(chain, &mut inside)?;
         }
@@ -141,7 +168,7 @@ impl Mender<'_, '_> {
             .filter(|c| !inside.has(c.head))
             .copied()
             .collect();
-        if !self.reporter.all.mends() {
+        if !self.mender().reporter.all.mends() {
             return Ok(top);
         }
         let dirs: Vec<Lost> = top.into_iter().filter(|c| c.dir).collect();
@@ -152,9 +179,10 @@ impl Mender<'_, '_> {
     }
 
     fn mark_inside(&mut self, chain: &Lost, inside: &mut Bits) -> Result<()> {
+        let mender = self.mender();
         let mut at = chain.head;
         for i in 0..chain.clusters {
-            let bytes = self.peek(at)?;
+            let bytes = mender.peek(at)?;
             let skip = if i == 0 && !chain.part { 2 } else { 0 };
             for raw in bytes.as_chunks::<32>().0.iter().skip(skip) {
                 match raw.first() {
@@ -164,10 +192,10 @@ impl Mender<'_, '_> {
                 }
                 let entry: &DirEntry = transmute_ref!(raw);
                 if !entry.is_long() {
-                    inside.add(self.vol.start(entry));
+                    inside.add(mender.vol.start(entry));
                 }
             }
-            match self.vol.fat.link(at)? {
+            match mender.vol.fat.link(at)? {
                 Link::Next(n) => at = n,
                 _ => break,
             }
@@ -176,14 +204,14 @@ impl Mender<'_, '_> {
     }
 
     /// Tells of one chain and frees or saves it.
-    fn one(&mut self, chain: Lost, save: bool, place: &mut Option<Place>) -> Result<()> {
+    fn one(&mut self, chain: Lost) -> Result<()> {
         let code = if chain.dir {
             code::LOST_DIR
         } else {
             code::LOST_CHAIN
         };
         let key = u64::from(chain.head);
-        if self.reporter.is_left(code, key) {
+        if self.mender().reporter.is_left(code, key) {
             return Ok(());
         }
         let what = match (chain.dir, chain.part) {
@@ -195,36 +223,42 @@ impl Mender<'_, '_> {
             "{what} of {} clusters from cluster {} on, to which no path leads",
             chain.clusters, chain.head
         );
-        let at = Where::offset(self.vol.layout.cluster_offset(chain.head));
-        if !save {
-            if self.reporter.tell(code, key, at, words, "frees it") {
+        let at = Where::offset(self.mender().vol.layout.cluster_offset(chain.head));
+        if !self.saves {
+            if self
+                .mender()
+                .reporter
+                .tell(code, key, at, words, "frees it")
+            {
                 self.free_chain(chain)?;
             }
             return Ok(());
         }
         let ext = if chain.dir { "" } else { ".REC" };
-        if self.reporter.all.mends() && place.is_none() {
-            *place = self.find_place()?;
+        let mends = self.mender().reporter.all.mends();
+        if mends && self.place.is_none() {
+            self.place = self.find_place()?;
         }
-        let repair = match place.as_ref() {
+        let repair = match self.place {
             Some(p) => format!("saves it as {}FSCK{:04}{ext}", p.shown, p.number),
-            None if self.reporter.all.mends() => String::new(),
+            None if mends => String::new(),
             None => "saves it in /lost+found".into(),
         };
-        if self.reporter.tell(code, key, at, words, repair)
-            && let Some(place) = place.as_mut()
+        if self.mender().reporter.tell(code, key, at, words, repair)
+            && let Some(place) = self.place
             && !self.save(chain, place)?
         {
-            self.reporter.not_mended(code, key);
+            self.mender().reporter.not_mended(code, key);
         }
         Ok(())
     }
 
     fn free_chain(&mut self, chain: Lost) -> Result<()> {
+        let mender = self.mender();
         let mut at = chain.head;
         for _ in 0..chain.clusters {
-            let next = self.vol.fat.link(at)?;
-            self.vol.set_link(at, 0)?;
+            let next = mender.vol.fat.link(at)?;
+            mender.vol.set_link(at, 0)?;
             match next {
                 Link::Next(n) => at = n,
                 _ => break,
@@ -233,12 +267,12 @@ impl Mender<'_, '_> {
         Ok(())
     }
 
-    /// Saves a chain; false if there is no room.
-    fn save(&mut self, chain: Lost, place: &mut Place) -> Result<bool> {
+    /// Saves a chain in a place; false if there is no room.
+    fn save(&mut self, chain: Lost, place: Place) -> Result<bool> {
         let number = place.number;
         let head = match chain.part {
             false => Some(chain.head),
-            true => self.vol.fat.find_free()?,
+            true => self.mender().vol.fat.find_free()?,
         };
         let Some(head) = head else {
             return Ok(false);
@@ -258,28 +292,34 @@ impl Mender<'_, '_> {
                 *to = from;
             }
         }
-        let mut entry = self.new_entry(name, kind, head);
+        let mut entry = self.mender().new_entry(name, kind, head);
         if !chain.dir {
             // At most 32 bits: see `chain_from`.
             entry
                 .DIR_FileSize
-                .set(chain.clusters * self.vol.layout.cluster_len);
+                .set(chain.clusters * self.mender().vol.layout.cluster_len);
         }
         let raw: Raw = transmute!(entry);
-        let Some(slot) = self.insert(place.dir, &[raw], place.slot, Rank::Late)? else {
+        let Some(slot) = self
+            .entries
+            .insert(place.dir, &[raw], place.slot, Rank::Late)?
+        else {
             return Ok(false);
         };
-        place.slot = slot + 1;
-        place.number += 1;
-        self.vol.cut(chain.last)?;
+        self.place = Some(Place {
+            slot: slot + 1,
+            number: number + 1,
+            ..place
+        });
+        self.mender().vol.cut(chain.last)?;
         let above = if place.dir == 0 {
             0
         } else {
-            self.dir(place.dir).cluster
+            self.mender().dir(place.dir).cluster
         };
         if chain.part {
-            self.fresh_dir(head, above, true)?;
-            self.vol.set_link(head, chain.head)?;
+            self.mender().fresh_dir(head, above, true)?;
+            self.mender().vol.set_link(head, chain.head)?;
         } else if chain.dir {
             self.set_parent(head, above)?;
         }
@@ -288,6 +328,7 @@ impl Mender<'_, '_> {
 
     /// Lets a directory's `..` lead to its new parent.
     fn set_parent(&mut self, cluster: u32, above: u32) -> Result<()> {
+        let mender = self.mender();
         let dir = Dir {
             cluster,
             clusters: 1,
@@ -295,10 +336,10 @@ impl Mender<'_, '_> {
             first: NONE,
             slot: NONE,
         };
-        let mut entry = self.vol.entry(&dir, 1)?;
+        let mut entry = mender.vol.entry(&dir, 1)?;
         if entry.DIR_Name == crate::volume::ondisk::DOT_DOT && entry.is_dir() {
-            entry.set_first_cluster(above, self.vol.layout.is_fat32());
-            self.vol.put_entry(&dir, 1, &entry)?;
+            entry.set_first_cluster(above, mender.vol.layout.is_fat32());
+            mender.vol.put_entry(&dir, 1, &entry)?;
         }
         Ok(())
     }
@@ -307,15 +348,15 @@ impl Mender<'_, '_> {
     /// that is not possible.
     fn find_place(&mut self) -> Result<Option<Place>> {
         let mut taken = false;
-        let root = self.dir(0);
-        for number in 1..self.walk.dirs.len() as u32 {
-            let dir = self.dir(number);
+        let root = self.mender().dir(0);
+        for number in 1..self.mender().walk.dirs.len() as u32 {
+            let dir = self.mender().dir(number);
             if dir.parent == 0 && self.is_place(&root, dir.slot)? {
                 return self.place_in(number, "/lost+found/").map(Some);
             }
         }
-        for slot in 0..self.vol.slot_count(&root) {
-            let raw = self.vol.raw(&root, slot)?;
+        for slot in 0..self.mender().vol.slot_count(&root) {
+            let raw = self.mender().vol.raw(&root, slot)?;
             match raw.first() {
                 None | Some(&0) => break,
                 Some(&FREE) => {}
@@ -330,22 +371,22 @@ impl Mender<'_, '_> {
     }
 
     fn is_place(&mut self, root: &Dir, slot: u32) -> Result<bool> {
-        let name = self.vol.name(root, slot)?;
+        let name = self.mender().vol.name(root, slot)?;
         Ok(volary_core::same_name(&name, PLACE))
     }
 
     /// Returns whether a directory has a free slot or can get one.
     fn has_room(&mut self, number: u32) -> Result<bool> {
-        let dir = self.dir(number);
+        let dir = self.mender().dir(number);
         if dir.cluster != 0 {
-            let found = self.vol.fat.find_free()?.is_some();
-            self.vol.fat.rewind();
+            let found = self.mender().vol.fat.find_free()?.is_some();
+            self.mender().vol.fat.rewind();
             if found {
                 return Ok(true);
             }
         }
         let mut free = false;
-        self.read_dir(number, |_, bytes| {
+        self.mender().read_dir(number, |_, bytes| {
             let slots = bytes.as_chunks::<32>().0;
             free |= slots
                 .iter()
@@ -355,7 +396,7 @@ impl Mender<'_, '_> {
     }
 
     fn place_in(&mut self, dir: u32, shown: &'static str) -> Result<Place> {
-        let names = self.short_names(dir)?;
+        let names = self.mender().short_names(dir)?;
         let numbers = names.iter().filter_map(|name| {
             let digits = name.strip_prefix(b"FSCK")?.get(..4)?;
             std::str::from_utf8(digits)
@@ -373,10 +414,10 @@ impl Mender<'_, '_> {
     }
 
     fn make_place(&mut self) -> Result<Option<u32>> {
-        let Some(cluster) = self.vol.fat.find_free()? else {
+        let Some(cluster) = self.mender().vol.fat.find_free()? else {
             return Ok(None);
         };
-        let names = self.short_names(0)?;
+        let names = self.mender().short_names(0)?;
         let short = (1..10).map(|n| {
             let mut short = *b"LOST_F~1   ";
             if let Some(digit) = short.get_mut(7) {
@@ -387,32 +428,33 @@ impl Mender<'_, '_> {
         let Some(short) = short.into_iter().find(|s| !names.contains(s)) else {
             return Ok(None);
         };
-        let entry = self.new_entry(short, attr::DIRECTORY, cluster);
+        let entry = self.mender().new_entry(short, attr::DIRECTORY, cluster);
         let mut raws: Vec<Raw> = Vec::new();
         for part in LongName::new(PLACE)?.entries(checksum(&short)) {
             raws.extend(Raw::read_from_bytes(part.as_bytes()));
         }
-        if self.vol.paper {
+        if self.mender().vol.paper {
             raws.clear();
         }
         raws.push(transmute!(entry));
-        let Some(first) = self.insert(0, &raws, 0, Rank::Late)? else {
+        let Some(first) = self.entries.insert(0, &raws, 0, Rank::Late)? else {
             return Ok(None);
         };
-        self.fresh_dir(cluster, 0, false)?;
-        self.vol.cut(cluster)?;
-        self.walk.dirs.push(Dir {
+        self.mender().fresh_dir(cluster, 0, false)?;
+        self.mender().vol.cut(cluster)?;
+        self.mender().walk.dirs.push(Dir {
             cluster,
             clusters: 1,
             parent: 0,
             first,
             slot: first + raws.len() as u32 - 1,
         });
-        Ok(Some(self.walk.dirs.len() as u32 - 1))
+        Ok(Some(self.mender().walk.dirs.len() as u32 - 1))
     }
 }
 
 /// Where the next lost chain goes.
+#[derive(Clone, Copy)]
 struct Place {
     dir: u32,
     /// Slots before this one are taken.

@@ -1,25 +1,19 @@
-//! Telling of problems, and mending those that concern one entry alone.
+//! Telling of problems, and the changes of entries and chains that mending is made of.
 
-use super::disk::Rank;
-use super::entry::{NT_NO_SHORT, is_label_byte};
-use super::findings::{self as code, Code, Reporter, Where};
-use super::taken::Taken;
-use super::volume::{Dir, NONE, Volume};
-use super::walk::{Problem, Walk, What};
-use crate::unix::today;
-use crate::volume::judge;
-use crate::volume::ondisk::{DOT, DOT_DOT, DirEntry, ENTRY_LEN, FREE, LongEntry, Raw, attr};
+use super::findings::{Code, Reporter, Where};
+use super::volume::{Dir, NONE, Reader, Volume};
+use super::walk::{Problem, Walk};
+use crate::volume::ondisk::{DOT, DOT_DOT, DirEntry, FREE, attr};
 use crate::volume::time::{Zone, set_access, set_create, set_write};
-use volary_core::{Result, escape};
-use zerocopy::{FromZeros, transmute, transmute_mut};
+use std::collections::HashSet;
+use volary_core::Result;
+use zerocopy::{FromZeros, IntoBytes, transmute_ref};
 
-/// The parts of a check that mending works on.
+/// What all mending is made of: the volume, what a walk saw of it, and whom findings are told.
 pub(super) struct Mender<'a, 'r> {
     pub(super) vol: &'a mut Volume,
     pub(super) walk: &'a mut Walk,
     pub(super) reporter: &'a mut Reporter<'r>,
-    /// The short names of the directory that one was last changed in.
-    pub(super) taken: Option<Taken>,
 }
 
 impl<'a, 'r> Mender<'a, 'r> {
@@ -32,7 +26,6 @@ impl<'a, 'r> Mender<'a, 'r> {
             vol,
             walk,
             reporter,
-            taken: None,
         }
     }
 }
@@ -50,9 +43,17 @@ impl Mender<'_, '_> {
         self.walk.dirs.get(number as usize).copied().unwrap_or(root)
     }
 
+    /// Returns the path of an entry.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(super) fn path(&mut self, dir: u32, slot: u32) -> Result<Vec<u8>> {
+        self.vol.path(&self.walk.dirs, dir, slot)
+    }
+
     /// Returns where an entry is, for a finding.
     pub(super) fn place(&mut self, dir: u32, slot: u32) -> Result<Where> {
-        let path = self.vol.path(&self.walk.dirs, dir, slot)?;
+        let path = self.path(dir, slot)?;
         let node = self.dir(dir);
         let offset = match slot {
             NONE if node.cluster == 0 => Some(self.vol.layout.root_offset()),
@@ -76,36 +77,6 @@ impl Mender<'_, '_> {
         let at = self.place(problem.dir, problem.slot)?;
         let key = at.offset.unwrap_or(0);
         Ok(self.reporter.tell(code, key, at, message, repair))
-    }
-
-    /// Tells of a problem of the first or the last phase, and mends it.
-    pub(super) fn problem(&mut self, problem: &Problem) -> Result<()> {
-        match problem.what {
-            What::RootStart
-            | What::Start(_)
-            | What::Link { .. }
-            | What::Half { .. }
-            | What::Loop { .. }
-            | What::Garbage { .. }
-            | What::NotDir
-            | What::Unreadable { .. }
-            | What::TooLong => self.chain(problem),
-            What::Cross { .. } => self.crosses(std::slice::from_ref(problem)),
-            What::Dot | What::DotDot => self.dots(problem),
-            What::StrayDot => self.stray_dot(problem),
-            What::DirSize
-            | What::Excess { .. }
-            | What::SizeZero
-            | What::SizeLong { .. }
-            | What::NoChain => self.size(problem),
-            What::GarbageSlots { .. } | What::AfterEnd { .. } => self.slots(problem),
-            What::Orphan { .. } | What::LongField | What::LongName => self.long(problem),
-            What::ShortName | What::Duplicate { .. } => self.name(problem),
-            What::LabelPlace | What::LabelData | What::LabelName | What::VolumeId => {
-                self.label(problem)
-            }
-            What::NtBits | What::BadDate | What::UnixCheck | What::UnixData => self.small(problem),
-        }
     }
 
     /// Changes the short entry that a problem names.
@@ -136,54 +107,6 @@ impl Mender<'_, '_> {
         Ok(self.vol.entry(&dir, problem.slot)?.is_dir())
     }
 
-    fn size(&mut self, problem: &Problem) -> Result<()> {
-        let dir = self.dir(problem.dir);
-        let size = self.vol.entry(&dir, problem.slot)?.DIR_FileSize.get();
-        let len = self.vol.layout.cluster_len;
-        match problem.what {
-            What::DirSize => {
-                let words = format!("a directory with a size of {size} bytes");
-                if self.tell(code::DIR_SIZE, problem, words, "sets it to 0")? {
-                    self.change(problem, |e| e.DIR_FileSize.set(0))?;
-                }
-            }
-            What::Excess { last, clean } => {
-                let words =
-                    format!("the chain goes on after cluster {last}, where {size} bytes end");
-                let repair = "ends the chain there and frees the rest";
-                if self.tell(code::SIZE_SHORT, problem, words, repair)? {
-                    self.drop_excess(last, clean)?;
-                }
-            }
-            What::SizeZero => {
-                let start = self.vol.entry(&dir, problem.slot)?;
-                let start = self.vol.start(&start);
-                let words = format!("0 bytes long, but with a chain from cluster {start} on");
-                let repair = "takes the chain from it; it is then lost";
-                if self.tell(code::SIZE_ZERO, problem, words, repair)? {
-                    self.set_start(problem, 0)?;
-                }
-            }
-            What::SizeLong { clusters } => {
-                let new = u64::from(clusters) * u64::from(len);
-                let words = format!("{size} bytes long, but its chain holds {new}");
-                let repair = format!("sets the size to {new}; the rest is lost");
-                if self.tell(code::SIZE_LONG, problem, words, repair)? {
-                    let new = u32::try_from(new).unwrap_or(u32::MAX);
-                    self.change(problem, |e| e.DIR_FileSize.set(new))?;
-                }
-            }
-            _ => {
-                let words = format!("{size} bytes long, but without a chain");
-                let repair = "sets the size to 0; its data is lost";
-                if self.tell(code::NO_CHAIN, problem, words, repair)? {
-                    self.change(problem, |e| e.DIR_FileSize.set(0))?;
-                }
-            }
-        }
-        Ok(())
-    }
-
     /// Ends a chain; frees the rest if it is sound, else leaves it to be found
     /// as lost.
     pub(super) fn drop_excess(&mut self, last: u32, clean: bool) -> Result<()> {
@@ -204,101 +127,6 @@ impl Mender<'_, '_> {
         self.change(problem, |e| e.set_first_cluster(start, fat32))
     }
 
-    fn dots(&mut self, problem: &Problem) -> Result<()> {
-        let dir = self.dir(problem.dir);
-        let above = if dir.parent == 0 {
-            0
-        } else {
-            self.dir(dir.parent).cluster
-        };
-        let (name, shown, start) = match problem.slot {
-            0 => (DOT, ".", dir.cluster),
-            _ => (DOT_DOT, "..", above),
-        };
-        let mut entry = self.vol.entry(&dir, problem.slot)?;
-        let own = Problem {
-            slot: NONE,
-            ..*problem
-        };
-        if problem.what == What::DotDot {
-            let words = format!("'..' leads to cluster {}", self.vol.start(&entry));
-            let repair = format!("sets it to {start}");
-            // Both dots are told of at the directory: tell them apart.
-            if self.tell_dot(code::DOT_DOT, &own, 1, words, repair)? {
-                entry.set_first_cluster(start, self.vol.layout.is_fat32());
-                self.vol.put_entry(&dir, 1, &entry)?;
-            }
-            return Ok(());
-        }
-        let words = format!("no proper '{shown}' in slot {}", problem.slot);
-        let key = u64::from(problem.slot);
-        if !self.tell_dot(code::DOT, &own, key, words, "puts it there".into())? {
-            return Ok(());
-        }
-        if entry.DIR_Name != name {
-            // Without room for what stands there, what it leads to is found lost.
-            self.move_away(problem)?;
-        }
-        let mut new = self.new_entry(name, attr::DIRECTORY, start);
-        new.DIR_NTRes = 0;
-        self.vol.put_entry(&dir, problem.slot, &new)
-    }
-
-    fn tell_dot(
-        &mut self,
-        code: Code,
-        own: &Problem,
-        key: u64,
-        message: String,
-        repair: String,
-    ) -> Result<bool> {
-        let mut at = self.place(own.dir, NONE)?;
-        at.offset = at.offset.map(|o| o + key * ENTRY_LEN as u64);
-        let key = at.offset.unwrap_or(key);
-        Ok(self.reporter.tell(code, key, at, message, repair))
-    }
-
-    fn stray_dot(&mut self, problem: &Problem) -> Result<()> {
-        let words = format!("'.' or '..' stands in slot {}", problem.slot);
-        if self.tell(code::DOT, problem, words, "takes it away from there")? {
-            self.remove(problem)?;
-        }
-        Ok(())
-    }
-
-    /// Puts a live entry, a slot of which is a dot's, into free slots, with its long
-    /// name, if there is room.
-    fn move_away(&mut self, problem: &Problem) -> Result<()> {
-        let dir = self.dir(problem.dir);
-        let Some((first, short, last)) = self.span_over(&dir, problem.slot)? else {
-            return Ok(());
-        };
-        let mut raws = Vec::new();
-        for slot in first..=last {
-            raws.push(self.vol.raw(&dir, slot)?);
-        }
-        let raw = self.vol.raw(&dir, short)?;
-        let entry: DirEntry = transmute!(raw);
-        let dots = entry.DIR_Name == DOT || entry.DIR_Name == DOT_DOT;
-        if dots || !judge::is_sane(&raw, self.vol.judge()) {
-            return Ok(());
-        }
-        self.insert(problem.dir, &raws, last.max(1) + 1, Rank::Early)?;
-        self.vol.free_slots(&dir, first, last)
-    }
-
-    /// Returns the slots of the live entry that one slot belongs to, if it belongs to one:
-    /// the first, that of the short name, the last.
-    fn span_over(&mut self, dir: &Dir, slot: u32) -> Result<Option<(u32, u32, u32)>> {
-        let mut found = None;
-        self.vol.records(dir, |_, r| {
-            if (r.first_slot..=r.last_slot).contains(&slot) {
-                found = Some((r.first_slot, r.slot, r.last_slot));
-            }
-        })?;
-        Ok(found)
-    }
-
     /// Returns an entry of the time of the check.
     pub(super) fn new_entry(&self, name: [u8; 11], attr: u8, start: u32) -> DirEntry {
         let mut entry = DirEntry::new_zeroed();
@@ -309,85 +137,6 @@ impl Mender<'_, '_> {
         set_access(&mut entry, self.vol.now, Zone(0));
         set_create(&mut entry, self.vol.now, Zone(0));
         entry
-    }
-
-    fn slots(&mut self, problem: &Problem) -> Result<()> {
-        let dir = self.dir(problem.dir);
-        if let What::GarbageSlots { unit } = problem.what {
-            let words = format!("part {unit} of the directory holds something else");
-            let repair = "frees the slots that make no sense";
-            if self.tell(code::DIR_GARBAGE, problem, words, repair)? {
-                let per = (self.vol.unit(&dir) / ENTRY_LEN) as u32;
-                return self.free_insane(&dir, unit * per, per);
-            }
-            return Ok(());
-        }
-        self.after_end(problem)
-    }
-
-    fn free_insane(&mut self, dir: &Dir, from: u32, count: u32) -> Result<()> {
-        for slot in from..from + count {
-            let raw = self.vol.raw(dir, slot)?;
-            match raw.first() {
-                None | Some(&0) => break,
-                Some(&FREE) => {}
-                Some(_) if judge::is_sane(&raw, self.vol.judge()) => {}
-                Some(_) => self.vol.free_slots(dir, slot, slot)?,
-            }
-        }
-        Ok(())
-    }
-
-    fn long(&mut self, problem: &Problem) -> Result<()> {
-        let dir = self.dir(problem.dir);
-        match problem.what {
-            What::Orphan { count } => {
-                let words = format!(
-                    "{count} parts of a long name in slot {} on, without an entry",
-                    problem.slot
-                );
-                let at = self.place(problem.dir, NONE)?;
-                let key = self.vol.slot_offset(&dir, problem.slot)?;
-                let at = Where { offset: key, ..at };
-                let key = key.unwrap_or(0);
-                if self
-                    .reporter
-                    .tell(code::LONG_ORPHAN, key, at, words, "frees them")
-                {
-                    self.vol
-                        .free_slots(&dir, problem.slot, problem.slot + count - 1)?;
-                }
-            }
-            What::LongField => {
-                let words = "fields of a part of a long name are not 0".into();
-                let at = self.place(problem.dir, NONE)?;
-                let key = self.vol.slot_offset(&dir, problem.slot)?;
-                let at = Where { offset: key, ..at };
-                if self.reporter.tell(
-                    code::LONG_FIELD,
-                    key.unwrap_or(0),
-                    at,
-                    words,
-                    "sets them to 0",
-                ) {
-                    let mut raw: Raw = self.vol.raw(&dir, problem.slot)?;
-                    let part: &mut LongEntry = transmute_mut!(&mut raw);
-                    part.LDIR_Type = 0;
-                    part.LDIR_FstClusLO.set(0);
-                    part.LDIR_Attr = attr::LONG_NAME;
-                    self.vol.put_raw(&dir, problem.slot, &raw, Rank::Late)?;
-                }
-            }
-            _ => {
-                let short = self.short_shown(&dir, problem.slot)?;
-                let words = "its long name holds characters that no name can have".into();
-                let repair = format!("takes the long name away; it is then '{}'", escape(&short));
-                if self.tell(code::LONG_NAME, problem, words, repair)? {
-                    self.drop_long(problem)?;
-                }
-            }
-        }
-        Ok(())
     }
 
     /// Takes a long name away.
@@ -409,75 +158,66 @@ impl Mender<'_, '_> {
         Ok(out)
     }
 
-    fn label(&mut self, problem: &Problem) -> Result<()> {
-        match problem.what {
-            What::LabelPlace => {
-                let words = "a label where none can be".into();
-                if self.tell(code::LABEL_PLACE, problem, words, "takes it away")? {
-                    let first = problem.slot;
-                    self.remove(&Problem { first, ..*problem })?;
-                }
-            }
-            What::LabelData => {
-                let words = "a label with a size or a chain".into();
-                if self.tell(code::LABEL_DATA, problem, words, "sets both to 0")? {
-                    self.change(problem, |e| {
-                        e.DIR_FileSize.set(0);
-                        e.set_first_cluster(0, true);
-                    })?;
-                }
-            }
-            What::VolumeId => {
-                let words = "a file or directory that is marked as a label".into();
-                if self.tell(code::VOLUME_ID_FILE, problem, words, "takes the mark away")? {
-                    self.change(problem, |e| e.DIR_Attr &= !attr::VOLUME_ID)?;
-                }
-            }
-            _ => {
-                let words = "a label with characters that none can have".into();
-                if self.tell(code::LABEL_NAME, problem, words, "replaces them by '_'")? {
-                    self.change(problem, |e| {
-                        for (i, b) in e.DIR_Name.iter_mut().enumerate() {
-                            let fine = is_label_byte(*b) && (i > 0 || *b != b' ');
-                            if !fine && (i > 0 || *b != 5) {
-                                *b = b'_';
-                            }
-                        }
-                    })?;
-                }
+    /// Makes end marks before slot `to` free slots.
+    pub(super) fn free_ends(&mut self, dir: &Dir, from: u32, to: u32) -> Result<()> {
+        for slot in from..to {
+            if self.vol.raw(dir, slot)?.first() == Some(&0) {
+                self.vol.free_slots(dir, slot, slot)?;
             }
         }
         Ok(())
     }
 
-    fn small(&mut self, problem: &Problem) -> Result<()> {
-        match problem.what {
-            What::NtBits => {
-                let words = "a reserved bit of DIR_NTRes says that it has no short name".into();
-                if self.tell(code::NT_BITS, problem, words, "clears the bit")? {
-                    self.change(problem, |e| e.DIR_NTRes &= !NT_NO_SHORT)?;
-                }
-            }
-            What::BadDate => {
-                let words = "its time of last change is none".into();
-                self.tell(code::BAD_DATE, problem, words, "")?;
-            }
-            What::UnixData if self.vol.paper => self.paper_reset(problem)?,
-            What::UnixData => {
-                let words = "it has the UNIX extension, which is to be reset".into();
-                if self.tell(code::UNIX_RESET, problem, words, "takes the extension away")? {
-                    self.change(problem, today::reset)?;
-                }
-            }
-            _ => {
-                let words = if self.walk.owners.is_some() {
-                    "its UNIX extension was damaged by another system; the mount's owner has it"
-                } else {
-                    "the hundredths of its time of birth are more than 199"
-                };
-                self.tell(code::UNIX_CHECK, problem, words.into(), "")?;
-            }
+    /// Fills a free cluster as the first one of a directory. With `more`, the
+    /// directory goes on in another one: there is no end mark then.
+    pub(super) fn fresh_dir(&mut self, cluster: u32, parent: u32, more: bool) -> Result<()> {
+        let mut bytes = Vec::with_capacity(self.vol.layout.cluster_len as usize);
+        for (name, start) in [(DOT, cluster), (DOT_DOT, parent)] {
+            let entry = self.new_entry(name, attr::DIRECTORY, start);
+            bytes.extend_from_slice(entry.as_bytes());
+        }
+        let filling = if more { FREE } else { 0 };
+        bytes.resize(self.vol.layout.cluster_len as usize, filling);
+        let offset = self.vol.layout.cluster_offset(cluster);
+        self.vol.disk.fill(offset, &bytes)
+    }
+
+    /// Returns the bytes of a cluster that may be a directory's.
+    pub(super) fn peek(&mut self, cluster: u32) -> Result<Vec<u8>> {
+        let mut buf = vec![0; self.vol.layout.cluster_len as usize];
+        let offset = self.vol.layout.cluster_offset(cluster);
+        self.vol.disk.read_dir(offset, &mut buf)?;
+        Ok(buf)
+    }
+
+    /// Calls `each` with all bytes of a directory.
+    pub(super) fn read_dir(&mut self, number: u32, mut each: impl FnMut(u32, &[u8])) -> Result<()> {
+        let dir = self.dir(number);
+        let mut reader = Reader::new(&dir);
+        let mut buf = Vec::new();
+        while let Some(piece) = reader.fill(self.vol, &mut buf)? {
+            each(piece.slot, &buf);
         }
         Ok(())
+    }
+
+    /// Returns all short names of a directory.
+    pub(super) fn short_names(&mut self, dir: u32) -> Result<HashSet<[u8; 11]>> {
+        let mut names = HashSet::new();
+        let mut ended = false;
+        self.read_dir(dir, |_, bytes| {
+            for raw in bytes.as_chunks::<32>().0 {
+                let entry: &DirEntry = transmute_ref!(raw);
+                match raw.first() {
+                    None | Some(&0) => ended = true,
+                    Some(&FREE) => {}
+                    Some(_) if ended || entry.is_long() => {}
+                    Some(_) => {
+                        names.insert(entry.DIR_Name);
+                    }
+                }
+            }
+        })?;
+        Ok(names)
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! A check goes in rounds. Each walks all directories and chains and changes
 //! nothing (`walk`), then tells of what it found and mends it in memory
-//! (`mend`, `cross`, `lost`), chains before directories, and these before
+//! (`details`, `cross`, `lost`), chains before directories, and these before
 //! names. A round that finds nothing more to mend is the last one. Only then
 //! is anything written that the volume can be read by, in an order in which
 //! each state that a power cut can leave is one that another check mends to
@@ -22,6 +22,19 @@
 //! that the copies of the FAT are of one time, the first FAT gets what another is right
 //! about (`reconcile`). Which boot sector is gone by is decided by how much sense the
 //! volume makes with each (`choose`); the first one wins unless the other makes more.
+//!
+//! What mends is a few parts, each of which has those below it:
+//!
+//! ```text
+//! Details              problems, one at a time
+//! ├─ Chains, Crosses   chains that lead nowhere, and that meet
+//! ├─ AfterEnd          what stands after the end of a directory
+//! └─ Entries           puts entries into directories, and gives them other names
+//! LostChains           chains that no path leads to; has Entries
+//! UnixExtension        the table of owners, and the paper's layout
+//! Tables, BootSector   the FATs as a whole, FSInfo; the boot sector, its copy and its marks
+//! └─ Mender            the volume, what the walk saw, and whom findings are told
+//! ```
 
 mod after;
 mod bits;
@@ -29,6 +42,7 @@ mod boot;
 mod chain;
 mod choose;
 mod cross;
+mod details;
 mod disk;
 mod entry;
 mod fat;
@@ -45,12 +59,18 @@ mod volume;
 mod walk;
 
 use crate::names::style::{Names, Style};
+use boot::BootSector;
 use choose::Choice;
+use cross::Crosses;
+use details::Details;
 use disk::{Disk, Rank};
 use fat::{Class, Fat};
 use findings::Reporter;
+use lost::LostChains;
 use mend::Mender;
+use owners::UnixExtension;
 use std::sync::Arc;
+use tables::Tables;
 use volary_core::{
     Answer, BlockDevice, Check, CheckMode, CheckReport, Fact, Finding, OptionSpec, Options,
     Progress, Result,
@@ -216,18 +236,19 @@ impl Run<'_> {
         let complete = walk.complete;
         let mut mender = Mender::new(&mut self.vol, walk, &mut self.reporter);
         let before = mender.reporter.all.accepted;
-        mender.media()?;
-        mender.head(self.choice.copy)?;
+        BootSector::new(&mut mender).media()?;
+        Tables::new(&mut mender).head(self.choice.copy)?;
         for phase in [Phase::Chains, Phase::Crosses, Phase::Details] {
             let of = |p: &&walk::Problem| p.what.phase() == phase;
             if phase == Phase::Crosses {
                 let crosses: Vec<_> = problems.iter().filter(of).copied().collect();
                 if !crosses.is_empty() {
-                    mender.crosses(&crosses)?;
+                    Crosses::new(&mut mender, &crosses)?.mend(&crosses)?;
                 }
             } else {
+                let mut details = Details::new(&mut mender);
                 for problem in problems.iter().filter(of) {
-                    mender.problem(problem)?;
+                    details.mend(problem)?;
                 }
             }
             // What is lost is known only when nothing else is to be mended.
@@ -235,9 +256,9 @@ impl Run<'_> {
                 return Ok(kept);
             }
         }
-        mender.owner_table(self.plan.reset)?;
+        UnixExtension::new(&mut mender).owner_table(self.plan.reset)?;
         if complete {
-            mender.lost(self.plan.save)?;
+            LostChains::new(&mut mender, self.plan.save).mend()?;
         }
         Ok(kept)
     }
@@ -245,10 +266,10 @@ impl Run<'_> {
     /// Looks at what sums up the rest, and writes.
     fn finish(mut self, mut walk: Walk) -> Result<CheckReport> {
         let mut mender = Mender::new(&mut self.vol, &mut walk, &mut self.reporter);
-        mender.boot()?;
-        mender.fsinfo()?;
-        self.alike = mender.copies(self.choice.copy)?;
-        mender.marks()?;
+        BootSector::new(&mut mender).mend()?;
+        Tables::new(&mut mender).fsinfo()?;
+        self.alike = Tables::new(&mut mender).copies(self.choice.copy)?;
+        BootSector::new(&mut mender).marks()?;
         let mut report = CheckReport {
             found: self.reporter.all.found,
             mended: self.reporter.all.accepted,

@@ -82,42 +82,53 @@ pub(super) fn compare(vol: &mut Volume, from: u8, to: u8, mend: bool) -> Result<
     Ok(differ)
 }
 
-impl Mender<'_, '_> {
+/// Mends the FATs as a whole, and FSInfo.
+pub(super) struct Tables<'m, 'a, 'r> {
+    mender: &'m mut Mender<'a, 'r>,
+}
+
+impl<'m, 'a, 'r> Tables<'m, 'a, 'r> {
+    pub(super) fn new(mender: &'m mut Mender<'a, 'r>) -> Self {
+        Self { mender }
+    }
+
     /// Looks at the two reserved entries.
     ///
     /// # Errors
     /// `Io`.
     pub(super) fn head(&mut self, copy: u8) -> Result<()> {
-        let (zero, one) = is_head(self.vol)?;
+        let (zero, one) = is_head(self.mender.vol)?;
         let at = |n: u64| {
             Where::offset(
-                self.vol.layout.fat_offset(copy) + n * u64::from(self.vol.layout.kind.bits()) / 8,
+                self.mender.vol.layout.fat_offset(copy)
+                    + n * u64::from(self.mender.vol.layout.kind.bits()) / 8,
             )
         };
         let (first, second) = (at(0), at(1));
         if !zero {
-            let value = head_value(&self.vol.layout);
+            let value = head_value(&self.mender.vol.layout);
             let words = format!("the first entry of the FAT is not {value:#x}");
             if self
+                .mender
                 .reporter
                 .tell(code::FAT_HEAD, 0, first, words, "sets it to that")
             {
-                self.vol.set_link(0, value)?;
+                self.mender.vol.set_link(0, value)?;
             }
         }
         if !one {
-            let (clean, whole) = fat_bits(self.vol.layout.kind);
-            let value =
-                self.vol.fat.end() & !(clean | whole) | self.vol.fat.get(1)? & (clean | whole);
+            let (clean, whole) = fat_bits(self.mender.vol.layout.kind);
+            let value = self.mender.vol.fat.end() & !(clean | whole)
+                | self.mender.vol.fat.get(1)? & (clean | whole);
             let words = "the second entry of the FAT is no end of a chain".into();
-            if self.reporter.tell(
+            if self.mender.reporter.tell(
                 code::FAT_HEAD,
                 1,
                 second,
                 words,
                 format!("sets it to {value:#x}"),
             ) {
-                self.vol.set_link(1, value)?;
+                self.mender.vol.set_link(1, value)?;
             }
         }
         Ok(())
@@ -130,20 +141,21 @@ impl Mender<'_, '_> {
     /// `Io`.
     pub(super) fn copies(&mut self, copy: u8) -> Result<bool> {
         let mut alike = true;
-        if !self.vol.layout.mirrored {
+        if !self.mender.vol.layout.mirrored {
             return Ok(false);
         }
-        for other in (0..self.vol.layout.fat_count).filter(|&o| o != copy) {
+        for other in (0..self.mender.vol.layout.fat_count).filter(|&o| o != copy) {
             let Differ {
                 sectors: differ,
                 lost,
-            } = compare(self.vol, copy, other, false)?;
-            if lost > 0 && !self.vol.fat.to_restore {
+            } = compare(self.mender.vol, copy, other, false)?;
+            if lost > 0 && !self.mender.vol.fat.to_restore {
                 let words = format!("{lost} sectors of FAT {} cannot be read", copy + 1);
-                let at = Where::offset(self.vol.layout.fat_offset(copy));
+                let at = Where::offset(self.mender.vol.layout.fat_offset(copy));
                 let repair = "writes them again from another copy";
-                self.vol.fat.to_restore |=
-                    self.reporter
+                self.mender.vol.fat.to_restore |=
+                    self.mender
+                        .reporter
                         .tell(code::FAT_UNREADABLE, 0, at, words, repair);
             }
             if differ == 0 {
@@ -154,9 +166,10 @@ impl Mender<'_, '_> {
                 other + 1,
                 copy + 1
             );
-            let at = Where::offset(self.vol.layout.fat_offset(other));
+            let at = Where::offset(self.mender.vol.layout.fat_offset(other));
             let repair = format!("makes it like FAT {}", copy + 1);
             alike &= self
+                .mender
                 .reporter
                 .tell(code::FATS_DIFFER, other.into(), at, words, repair);
         }
@@ -168,19 +181,24 @@ impl Mender<'_, '_> {
     /// # Errors
     /// `Io`.
     pub(super) fn fsinfo(&mut self) -> Result<()> {
-        let Some(sector) = self.vol.layout.fsinfo_sector else {
+        let Mender {
+            vol,
+            walk,
+            reporter,
+        } = &mut *self.mender;
+        let Some(sector) = vol.layout.fsinfo_sector else {
             return Ok(());
         };
-        let offset = u64::from(sector) * u64::from(self.vol.layout.sector_len);
+        let offset = u64::from(sector) * u64::from(vol.layout.sector_len);
         let mut info = FsInfo::new_zeroed();
-        match self.vol.disk.read(offset, info.as_mut_bytes()) {
+        match vol.disk.read(offset, info.as_mut_bytes()) {
             // As if there were nothing there.
             Err(e) if e == Kind::Io => info = FsInfo::new_zeroed(),
             done => done?,
         }
         let at = || Where::offset(offset);
         let mut changed = false;
-        let free = self.walk.counts.free;
+        let free = walk.counts.free;
         let signatures = (
             info.FSI_LeadSig.get(),
             info.FSI_StrucSig.get(),
@@ -188,10 +206,7 @@ impl Mender<'_, '_> {
         );
         if signatures != (FSI_LEAD, FSI_STRUC, FSI_TRAIL) {
             let words = "the signatures of FSInfo are wrong".into();
-            if !self
-                .reporter
-                .tell(code::FSINFO, 0, at(), words, "writes it anew")
-            {
+            if !reporter.tell(code::FSINFO, 0, at(), words, "writes it anew") {
                 return Ok(());
             }
             info.FSI_LeadSig.set(FSI_LEAD);
@@ -204,28 +219,22 @@ impl Mender<'_, '_> {
         let said = info.FSI_Free_Count.get();
         if said != free {
             let words = format!("FSInfo says that {said} clusters are free, but {free} are");
-            if self
-                .reporter
-                .tell(code::FREE_COUNT, 0, at(), words, "sets it right")
-            {
+            if reporter.tell(code::FREE_COUNT, 0, at(), words, "sets it right") {
                 info.FSI_Free_Count.set(free);
                 changed = true;
             }
         }
         let next = info.FSI_Nxt_Free.get();
-        if next != UNKNOWN && !self.vol.layout.is_cluster(next) {
+        if next != UNKNOWN && !vol.layout.is_cluster(next) {
             let words = format!("FSInfo looks for free clusters from {next} on, which is none");
-            if self
-                .reporter
-                .tell(code::NEXT_FREE, 0, at(), words, "sets it to 'not known'")
-            {
+            if reporter.tell(code::NEXT_FREE, 0, at(), words, "sets it to 'not known'") {
                 info.FSI_Nxt_Free.set(UNKNOWN);
                 changed = true;
             }
         }
         if changed {
             // The marks are taken away last, when this is durable.
-            self.vol.disk.edit(offset, info.as_bytes(), Rank::Late)?;
+            vol.disk.edit(offset, info.as_bytes(), Rank::Late)?;
         }
         Ok(())
     }
