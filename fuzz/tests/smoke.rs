@@ -43,6 +43,7 @@ const TARGETS: [(&str, Target); 28] = [
     ("users", users::list),
     ("plugin_wire", plugin::wire),
     ("plugin_table", plugin::table),
+    ("plugin_paths", plugin::paths),
 ];
 
 /// Each is a connection or three, and takes as long as ten of others: one in eight.

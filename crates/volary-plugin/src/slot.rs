@@ -3,8 +3,11 @@
 //! Slots are never freed, and are used again: a plug-in that keeps one, and calls back after it
 //! returned, finds memory that is there, and is answered that there is nothing.
 
+mod names;
+
 use crate::abi::{VolaryContext, VolaryEntry, VolaryList};
 use crate::convert;
+use names::NamesCell;
 use parking_lot::Mutex;
 use std::ffi::{c_char, c_void};
 use std::ptr;
@@ -17,6 +20,7 @@ const NOTE_ROOM: usize = 512;
 pub(crate) struct Slot {
     context: *mut ContextCell,
     list: *mut ListCell,
+    names: *mut NamesCell,
 }
 
 #[repr(C)]
@@ -100,7 +104,11 @@ impl Slot {
             },
             target: Mutex::new(None),
         }));
-        Self { context, list }
+        Self {
+            context,
+            list,
+            names: NamesCell::new(),
+        }
     }
 
     #[expect(
