@@ -4,6 +4,8 @@
 mod fuse;
 #[cfg(feature = "layers")]
 mod layers;
+#[cfg(feature = "smb")]
+mod only;
 mod plain;
 #[cfg(any(feature = "nfs", feature = "smb"))]
 mod servers;

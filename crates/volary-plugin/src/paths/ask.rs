@@ -92,7 +92,7 @@ impl Paths {
     }
 
     /// Returns attributes as those of a node.
-    fn of(&self, node: u64, mut attr: Attr) -> Result<Attr> {
+    pub(super) fn of(&self, node: u64, mut attr: Attr) -> Result<Attr> {
         attr.node = NodeId::new(node, 0).ok_or(Kind::Stale)?;
         if self.tree.is_hidden(node) {
             attr.nlink = attr.nlink.saturating_sub(1);
@@ -148,7 +148,8 @@ impl Paths {
         cx: &Ctx<'_>,
         dir: u64,
         name: &[u8],
-        (what, kind): (&str, FileKind),
+        what: &str,
+        kind: FileKind,
         call: impl FnOnce(*mut c_void, *const VolaryContext, *const c_char) -> i32,
     ) -> Result<Entry> {
         let path = self.tree.path_in(dir, name)?;

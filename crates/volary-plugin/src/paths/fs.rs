@@ -11,6 +11,7 @@
 
 use super::Paths;
 use super::ask::{gone, is_reserved, number, text};
+use super::moves::Place;
 use super::opens::{Listing, Open};
 use super::tree::Seen;
 use crate::abi::{VolaryPathTable, VolaryStatFs};
@@ -58,12 +59,8 @@ impl Paths {
             true => self.attr(cx, node).map(drop),
             false => Ok(()),
         };
-        if is_it.is_err()
-            && let Some(f) = self.table.close
-        {
-            let _ = self.calls.done("close", cx, |fs, c| unsafe {
-                f(fs, c, path.as_ptr(), handle)
-            });
+        if is_it.is_err() {
+            let _ = self.close_handle(cx, node, handle);
         }
         is_it.map(|()| Some(handle))
     }
@@ -104,12 +101,20 @@ impl Paths {
         let set = to_set(set, cx.now);
         let mut handle = 0;
         let _turn = self.turn.read();
-        let what = ("create", FileKind::File);
-        let entry = self.make(cx, dir, name, what, |fs, c, path| unsafe {
-            f(fs, c, path, &raw const set, &raw mut handle)
-        })?;
+        let entry = self.make(
+            cx,
+            dir,
+            name,
+            "create",
+            FileKind::File,
+            |fs, c, path| unsafe { f(fs, c, path, &raw const set, &raw mut handle) },
+        )?;
         let node = number(entry.node);
-        self.tree.hold(node)?;
+        let held = self.tree.hold(node);
+        if held.is_err() {
+            let _ = self.close_handle(cx, node, handle);
+        }
+        held?;
         let open = Open::new(node, FileKind::File, Mode::ReadWrite, Some(handle));
         Ok((entry, self.opens.add(open)))
     }
@@ -164,54 +169,70 @@ impl Paths {
             if is_reserved(dir, name) {
                 continue;
             }
-            let Some((node, kind)) = self.listed(cx, dir, name, kind)? else {
+            let listed = self.listed(cx, dir, name, kind, out.wants_attr())?;
+            let Some((node, kind, attr)) = listed else {
                 continue;
             };
-            let node = NodeId::new(node, 0).ok_or(Kind::Stale)?;
-            if !out.push(Cookie(number), node, kind, name, None) {
+            if !out.push(Cookie(number), node, kind, name, attr) {
                 return Ok(false);
             }
         }
         Ok(true)
     }
 
-    /// Returns the node of a name that was listed; `None` of one that is no more.
+    /// Returns the node of a name that was listed, with its attributes if they are wanted; `None` of one that is no more.
     fn listed(
         &self,
         cx: &Ctx<'_>,
         dir: u64,
         name: &[u8],
         kind: u8,
-    ) -> Result<Option<(u64, FileKind)>> {
+        wants_attr: bool,
+    ) -> Result<Option<(NodeId, FileKind, Option<Attr>)>> {
         let told = convert::file_kind(kind.into()).ok();
+        let known = self.tree.known(dir, name);
+        let is_known = known.is_some_and(|node| self.tree.kind(node).ok() == told);
         // Two names may lead to one node.
-        let is_enough = told == Some(FileKind::Dir) || !self.caps.has(Caps::HARD_LINKS);
-        let seen = match told.filter(|_| is_enough) {
-            Some(kind) => Seen {
-                kind,
-                identity: (0, 0),
-            },
+        let is_one = told == Some(FileKind::Dir) || !self.caps.has(Caps::HARD_LINKS);
+        let (attr, seen) = match told.filter(|_| !wants_attr && (is_known || is_one)) {
+            Some(kind) => (
+                None,
+                Seen {
+                    kind,
+                    identity: (0, 0),
+                },
+            ),
             None => match self.look(cx, &self.tree.path_in(dir, name)?) {
-                Ok((_, seen)) => seen,
+                Ok((attr, seen)) => (Some(attr), seen),
                 Err(e) if e == Kind::NotFound => return Ok(None),
                 Err(e) => return Err(e),
             },
         };
         let node = self.tree.enter(dir, name, seen, false)?;
-        Ok(Some((node, seen.kind)))
+        let attr = attr.filter(|_| wants_attr).map(|attr| self.of(node, attr));
+        let node = NodeId::new(node, 0).ok_or(Kind::Stale)?;
+        Ok(Some((node, seen.kind, attr.transpose()?)))
+    }
+
+    /// Has the plug-in end an open of its own. The caller has a turn.
+    fn close_handle(&self, cx: &Ctx<'_>, node: u64, handle: u64) -> Result<()> {
+        let Some(f) = self.table.close else {
+            return Ok(());
+        };
+        let path = self.tree.path(node).and_then(text).ok();
+        let at = path.as_ref().map_or(std::ptr::null(), |path| path.as_ptr());
+        self.calls
+            .done("close", cx, |fs, c| unsafe { f(fs, c, at, handle) })
     }
 
     /// Ends an open that is in no list any more.
     fn end(&self, cx: &Ctx<'_>, open: &Open) -> Result<()> {
-        let closed = match (self.table.close, open.handle) {
-            (Some(f), Some(handle)) => {
+        let closed = match open.handle {
+            Some(handle) => {
                 let _turn = self.turn.read();
-                let path = self.tree.path(open.node).and_then(text).ok();
-                let at = path.as_ref().map_or(std::ptr::null(), |path| path.as_ptr());
-                self.calls
-                    .done("close", cx, |fs, c| unsafe { f(fs, c, at, handle) })
+                self.close_handle(cx, open.node, handle)
             }
-            _ => Ok(()),
+            None => Ok(()),
         };
         let gone = self.let_go(cx, open.node);
         closed.and(gone)
@@ -342,12 +363,12 @@ impl FileSystem for Paths {
         let f = self.changing()?.mkdir.ok_or(Kind::ReadOnly)?;
         let set = to_set(set, cx.now);
         let _turn = self.turn.read();
-        let what = ("mkdir", FileKind::Dir);
         self.make(
             cx,
             number(dir),
             name.as_bytes(),
-            what,
+            "mkdir",
+            FileKind::Dir,
             |fs, c, path| unsafe { f(fs, c, path, &raw const set) },
         )
     }
@@ -367,12 +388,12 @@ impl FileSystem for Paths {
         let set = to_set(set, cx.now);
         let _turn = self.turn.read();
         let c_kind = convert::to_file_kind(kind);
-        let what = ("mknod", kind);
         self.make(
             cx,
             number(dir),
             name.as_bytes(),
-            what,
+            "mknod",
+            kind,
             |fs, c, path| unsafe { f(fs, c, path, c_kind, rdev, &raw const set) },
         )
     }
@@ -390,12 +411,12 @@ impl FileSystem for Paths {
         let f = f.ok_or(Kind::Unsupported)?;
         let (target, set) = (text(target)?, to_set(set, cx.now));
         let _turn = self.turn.read();
-        let what = ("symlink", FileKind::Symlink);
         self.make(
             cx,
             number(dir),
             name.as_bytes(),
-            what,
+            "symlink",
+            FileKind::Symlink,
             |fs, c, path| unsafe { f(fs, c, path, target.as_ptr(), &raw const set) },
         )
     }
@@ -414,12 +435,12 @@ impl FileSystem for Paths {
             return Err(Kind::Stale.into());
         }
         let old = text(self.tree.path(number(node))?)?;
-        let what = ("link", attr.kind);
         let made = self.make(
             cx,
             number(dir),
             name.as_bytes(),
-            what,
+            "link",
+            attr.kind,
             |fs, c, path| unsafe { f(fs, c, old.as_ptr(), path) },
         )?;
         match made.node == node {
@@ -433,12 +454,12 @@ impl FileSystem for Paths {
 
     fn unlink(&self, cx: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<()> {
         self.changing()?;
-        self.unlink_at(cx, (number(dir), name.as_bytes()))
+        self.unlink_at(cx, Place::new(dir, name))
     }
 
     fn rmdir(&self, cx: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<()> {
         self.changing()?;
-        self.rmdir_at(cx, (number(dir), name.as_bytes()))
+        self.rmdir_at(cx, Place::new(dir, name))
     }
 
     fn rename(
@@ -451,13 +472,8 @@ impl FileSystem for Paths {
         flags: RenameFlags,
     ) -> Result<()> {
         self.changing()?;
-        let (from, to) = (number(from), number(to));
-        self.rename_at(
-            cx,
-            (from, name.as_bytes()),
-            (to, new_name.as_bytes()),
-            flags,
-        )
+        let (from, to) = (Place::new(from, name), Place::new(to, new_name));
+        self.rename_at(cx, from, to, flags)
     }
 
     fn getattr(&self, cx: &Ctx<'_>, node: NodeId) -> Result<Attr> {

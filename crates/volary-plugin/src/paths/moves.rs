@@ -10,14 +10,27 @@
 )]
 
 use super::Paths;
-use super::ask::{REMOVED, is_reserved, text};
+use super::ask::{REMOVED, is_reserved, number, text};
 use super::tree::ROOT;
 use crate::abi::{VOLARY_RENAME_REPLACE, VOLARY_RENAME_SWAP};
 use std::sync::atomic::Ordering;
-use volary_core::{Caps, Ctx, Entry, Error, FileKind, Kind, RenameFlags, Result};
+use volary_core::{Caps, Ctx, Entry, Error, FileKind, Kind, Name, NodeId, RenameFlags, Result};
 
 /// A place in a directory.
-pub(super) type Place<'a> = (u64, &'a [u8]);
+#[derive(Clone, Copy)]
+pub(super) struct Place<'a> {
+    dir: u64,
+    name: &'a [u8],
+}
+
+impl<'a> Place<'a> {
+    pub(super) fn new(dir: NodeId, name: Name<'a>) -> Self {
+        Self {
+            dir: number(dir),
+            name: name.as_bytes(),
+        }
+    }
+}
 
 /// What was put aside so that something can take its place.
 struct Aside {
@@ -34,23 +47,23 @@ fn in_root(name: &[u8]) -> Vec<u8> {
 
 impl Paths {
     /// Takes away a file's name.
-    pub(super) fn unlink_at(&self, cx: &Ctx<'_>, (dir, name): Place<'_>) -> Result<()> {
+    pub(super) fn unlink_at(&self, cx: &Ctx<'_>, at: Place<'_>) -> Result<()> {
         let _alone = self.turn.write();
-        let (entry, path) = self.find(cx, dir, name)?;
+        let (entry, path) = self.find(cx, at.dir, at.name)?;
         if entry.attr.kind == FileKind::Dir {
             return Err(Kind::IsDir.into());
         }
-        match self.tree.is_last_of_open(dir, name) {
+        match self.tree.is_last_of_open(at.dir, at.name) {
             Some(node) => {
                 let aside = self.put_aside(cx, node, &path, false)?;
                 self.tree.hide(node, &aside.hidden);
             }
             None => {
                 self.unlink_path(cx, &path)?;
-                self.tree.remove(dir, name);
+                self.tree.remove(at.dir, at.name);
             }
         }
-        self.opens.gone(dir, name);
+        self.opens.gone(at.dir, at.name);
         Ok(())
     }
 
@@ -61,18 +74,18 @@ impl Paths {
             .done("unlink", cx, |fs, c| unsafe { f(fs, c, path.as_ptr()) })
     }
 
-    pub(super) fn rmdir_at(&self, cx: &Ctx<'_>, (dir, name): Place<'_>) -> Result<()> {
+    pub(super) fn rmdir_at(&self, cx: &Ctx<'_>, at: Place<'_>) -> Result<()> {
         let f = self.table.rmdir.ok_or(Kind::ReadOnly)?;
         let _alone = self.turn.write();
-        let (entry, path) = self.find(cx, dir, name)?;
+        let (entry, path) = self.find(cx, at.dir, at.name)?;
         if entry.attr.kind != FileKind::Dir {
             return Err(Kind::NotDir.into());
         }
         let path = text(path)?;
         self.calls
             .done("rmdir", cx, |fs, c| unsafe { f(fs, c, path.as_ptr()) })?;
-        self.tree.remove(dir, name);
-        self.opens.gone(dir, name);
+        self.tree.remove(at.dir, at.name);
+        self.opens.gone(at.dir, at.name);
         Ok(())
     }
 
@@ -95,9 +108,9 @@ impl Paths {
             return Err(Kind::Unsupported.into());
         }
         let _alone = self.turn.write();
-        let (moved, old) = self.find(cx, from.0, from.1)?;
-        let new = self.tree.path_in(to.0, to.1)?;
-        let there = match self.find(cx, to.0, to.1) {
+        let (moved, old) = self.find(cx, from.dir, from.name)?;
+        let new = self.tree.path_in(to.dir, to.name)?;
+        let there = match self.find(cx, to.dir, to.name) {
             Ok((there, _)) => Some(there),
             Err(e) if e == Kind::NotFound => None,
             Err(e) => return Err(e),
@@ -108,13 +121,13 @@ impl Paths {
                 return Err(Kind::Invalid.into());
             }
             self.rename_path(cx, &old, &new, VOLARY_RENAME_SWAP)?;
-            self.tree.swap(from.0, from.1, to.0, to.1);
+            self.tree.swap(from.dir, from.name, to.dir, to.name);
             return Ok(());
         }
         if goes_into_itself(&moved, &old, &new) {
             return Err(Kind::Invalid.into());
         }
-        self.check_free(to.0, to.1)?;
+        self.check_free(to.dir, to.name)?;
         match there {
             Some(_) if flags == RenameFlags::KEEP => return Err(Kind::Exists.into()),
             Some(there) if there.node == moved.node => return Ok(()),
@@ -122,14 +135,14 @@ impl Paths {
             None => {}
         }
         self.replace(cx, &old, &new, to)?;
-        self.tree.rename(from.0, from.1, to.0, to.1);
-        self.opens.gone(from.0, from.1);
+        self.tree.rename(from.dir, from.name, to.dir, to.name);
+        self.opens.gone(from.dir, from.name);
         Ok(())
     }
 
     /// Renames, and puts aside what is open and has no other name than the new one.
     fn replace(&self, cx: &Ctx<'_>, old: &[u8], new: &[u8], to: Place<'_>) -> Result<()> {
-        let Some(node) = self.tree.is_last_of_open(to.0, to.1) else {
+        let Some(node) = self.tree.is_last_of_open(to.dir, to.name) else {
             return self.rename_path(cx, old, new, VOLARY_RENAME_REPLACE);
         };
         let aside = self.put_aside(cx, node, new, true)?;

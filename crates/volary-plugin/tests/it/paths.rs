@@ -83,7 +83,7 @@ fn a_driver_that_is_asked_by_paths_holds_to_its_word_everywhere() {
 }
 
 #[test]
-fn what_is_read_by_paths_is_what_is_there_everywhere() {
+fn what_is_read_by_paths_is_what_is_there() {
     let dir = in_memory();
     let path = dir.path().to_owned();
     let mut manifest = reference::tree();
@@ -92,8 +92,7 @@ fn what_is_read_by_paths_is_what_is_there_everywhere() {
     }
     manifest.write_dir(&path).unwrap();
     let manifest = manifest.fitting(&open(&path, true).caps());
-    Everywhere::reading("passthrough, read", move || open(&path, true), &manifest).run();
-    drop(dir);
+    Suite::reading("passthrough, read", move || open(&path, true), &manifest).run();
 }
 
 #[test]
