@@ -1,8 +1,6 @@
-//! `--type`: what an image is that is not to be recognised, and options of verbs that look at a device.
+//! `--type`: what an image is that is not to be recognised.
 
-use crate::plugins::PluginArgs;
 use crate::registry::registry;
-use crate::volumes::{AttachArgs, OptionArgs};
 use volary::{Options, TYPE_OPTION};
 
 /// What a volume is.
@@ -22,28 +20,6 @@ impl KindArg {
     pub(crate) fn add_to(&self, options: &mut Options) {
         if let Some(kind) = &self.kind {
             options.set(TYPE_OPTION, kind.as_str());
-        }
-    }
-}
-
-/// Options of the commands that work on the device of a volume. Volumes of plug-ins have none, and are told of as what
-/// they are.
-#[derive(clap::Args, Clone, Debug, Default)]
-pub(crate) struct DeviceArgs {
-    #[command(flatten)]
-    pub(crate) kind: KindArg,
-    #[command(flatten)]
-    pub(crate) plugins: PluginArgs,
-}
-
-impl From<DeviceArgs> for AttachArgs {
-    fn from(device: DeviceArgs) -> Self {
-        Self {
-            options: OptionArgs {
-                plugins: device.plugins,
-                ..OptionArgs::default()
-            },
-            kind: device.kind,
         }
     }
 }

@@ -4,12 +4,14 @@
 //! |---|---|
 //! | `calls` | one call of the table: context, session, turn, and what its answer means |
 //! | `fs` | the operations |
+//! | `hooks` | what every table has for the volume as a whole |
 //! | `opens` | opens, numbered here: a plug-in cannot mix them up |
 //! | `sessions` | `connect` and `disconnect` |
 //! | `upcalls` | what the plug-in calls |
 
 pub(crate) mod calls;
 mod fs;
+pub(crate) mod hooks;
 mod opens;
 mod sessions;
 pub(crate) mod upcalls;
@@ -19,7 +21,8 @@ use crate::abi::{
 };
 use crate::convert;
 use crate::news::News;
-use calls::{Calls, Hooks, lie};
+use calls::{Calls, lie};
+use hooks::Hooks;
 use opens::Opens;
 use std::mem::offset_of;
 use std::sync::Arc;

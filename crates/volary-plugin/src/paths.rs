@@ -9,16 +9,19 @@
 //! | `opens` | opens, and what of a directory is yet to be listed |
 //! | `ask` | looking at a path, and making what is there a node |
 //! | `moves` | removing and renaming; what is removed while it is open |
+//! | `opening` | opening, making and listing |
 //! | `fs` | the operations |
 
 mod ask;
 mod fs;
 mod moves;
+mod opening;
 mod opens;
 mod tree;
 
 use crate::abi::VolaryPathTable;
-use crate::loaded::calls::{Calls, Hooks};
+use crate::loaded::calls::Calls;
+use crate::loaded::hooks::Hooks;
 use crate::loaded::{Begun, Functions, check_there, copied, upcalls};
 use crate::news::News;
 use opens::Opens;

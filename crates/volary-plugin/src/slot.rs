@@ -5,8 +5,9 @@
 
 mod names;
 
-use crate::abi::{VolaryContext, VolaryEntry, VolaryList};
+use crate::abi::{VolaryContext, VolaryEntry, VolaryList, VolaryPathList};
 use crate::convert;
+use crate::names::Names;
 use names::NamesCell;
 use parking_lot::Mutex;
 use std::ffi::{c_char, c_void};
@@ -209,6 +210,22 @@ impl Lent<'_> {
             lie: None,
         };
         (answer, listed.unwrap_or(nothing))
+    }
+}
+
+impl Lent<'_> {
+    /// Has `call` list names of at most `name_max` bytes.
+    ///
+    /// # Errors
+    /// What was wrong with a name, if anything; nothing if there was no room for all.
+    pub(crate) fn names<T>(
+        &self,
+        name_max: usize,
+        room: usize,
+        call: impl FnOnce(*const VolaryPathList) -> T,
+    ) -> (T, Result<Names, Option<String>>) {
+        let cell = self.slot.as_ref().map_or(ptr::null_mut(), |s| s.names);
+        names::filled(cell, name_max, room, call)
     }
 }
 

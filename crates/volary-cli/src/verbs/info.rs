@@ -3,8 +3,8 @@
 
 mod apart;
 
+use crate::device::DeviceArgs;
 use crate::exit::{Done, Exit, Fail};
-use crate::kind::DeviceArgs;
 use crate::modelled;
 use crate::out;
 use crate::registry::registry;

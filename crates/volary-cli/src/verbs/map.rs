@@ -1,7 +1,7 @@
 //! `volary map`: a picture of what lies where.
 
+use crate::device::DeviceArgs;
 use crate::exit::{Done, Exit, Fail};
-use crate::kind::DeviceArgs;
 use crate::out;
 use crate::verbs::info::recognised;
 use crate::volumes::Use;

@@ -4,8 +4,8 @@
 mod mounted;
 
 use crate::clock;
+use crate::device::DeviceArgs;
 use crate::exit::{Done, Exit, Fail};
-use crate::kind::DeviceArgs;
 use crate::out;
 use crate::progress::Bar;
 use crate::verbs::info::{FactJson, facts_text, failed, options_help, recognised};

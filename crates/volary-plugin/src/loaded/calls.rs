@@ -1,5 +1,6 @@
 //! One call of a table: its context, its session and its turn, and what its answer means.
 
+use super::hooks::Hooks;
 use super::sessions::{Session, Sessions};
 use crate::abi::{VolaryAttach, VolaryCaps, VolaryContext, VolaryHost, VolaryNode};
 use crate::names::Names;
@@ -30,25 +31,6 @@ pub(crate) fn list_of_names(all: &[u8]) -> Result<Vec<Vec<u8>>> {
         true => Err(lie("listxattr", "gave an empty name")),
         false => Ok(names),
     }
-}
-
-/// What a table has for the volume as a whole, whatever its other functions are asked by.
-#[derive(Clone, Copy)]
-pub(crate) struct Hooks {
-    pub(crate) fs: *mut c_void,
-    pub(crate) attach: Option<
-        unsafe extern "C" fn(
-            *mut c_void,
-            *const VolaryContext,
-            *const VolaryHost,
-            *const VolaryAttach,
-        ) -> i32,
-    >,
-    pub(crate) release: Option<unsafe extern "C" fn(*mut c_void)>,
-    pub(crate) caps: Option<unsafe extern "C" fn(*mut c_void, *mut VolaryCaps) -> i32>,
-    pub(crate) connect:
-        Option<unsafe extern "C" fn(*mut c_void, *const VolaryContext, *mut *mut c_void) -> i32>,
-    pub(crate) disconnect: Option<unsafe extern "C" fn(*mut c_void, *mut c_void)>,
 }
 
 /// Returns the error for an answer that cannot be.

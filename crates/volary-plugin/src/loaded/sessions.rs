@@ -1,6 +1,6 @@
 //! `connect`: what a plug-in keeps for each caller.
 
-use super::calls::Hooks;
+use super::hooks::Hooks;
 use parking_lot::Mutex;
 use std::ffi::c_void;
 use std::sync::Arc;

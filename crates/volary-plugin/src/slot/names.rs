@@ -1,6 +1,5 @@
 //! A listing of names, for plug-ins that are asked by paths.
 
-use super::Lent;
 use crate::abi::VolaryPathList;
 use crate::convert;
 use crate::names::Names;
@@ -36,37 +35,34 @@ impl NamesCell {
     }
 }
 
-impl Lent<'_> {
-    /// Has `call` list names of at most `name_max` bytes.
-    ///
-    /// # Errors
-    /// What was wrong with a name, if anything; nothing if there was no room for all.
-    #[expect(unsafe_code, reason = "the listing is in a leaked cell")]
-    pub(crate) fn names<T>(
-        &self,
-        name_max: usize,
-        room: usize,
-        call: impl FnOnce(*const VolaryPathList) -> T,
-    ) -> (T, Result<Names, Option<String>>) {
-        let cell = self.slot.as_ref().map_or(std::ptr::null_mut(), |s| s.names);
-        // SAFETY: the cell is never freed; only its mutex is referred to.
-        let live = unsafe { &(*cell).target };
-        *live.lock() = Some(Target {
-            names: Names::default(),
-            name_max,
-            room,
-            is_full: false,
-            lie: None,
-        });
-        let answer = call(cell.cast());
-        let listed = match live.lock().take() {
-            Some(Target { lie: Some(lie), .. }) => Err(Some(lie)),
-            Some(Target { is_full: true, .. }) => Err(None),
-            Some(target) => Ok(target.names),
-            None => Ok(Names::default()),
-        };
-        (answer, listed)
-    }
+/// Has `call` list names of at most `name_max` bytes by the listing of a cell.
+///
+/// # Errors
+/// What was wrong with a name, if anything; nothing if there was no room for all.
+#[expect(unsafe_code, reason = "the listing is in a leaked cell")]
+pub(super) fn filled<T>(
+    cell: *mut NamesCell,
+    name_max: usize,
+    room: usize,
+    call: impl FnOnce(*const VolaryPathList) -> T,
+) -> (T, Result<Names, Option<String>>) {
+    // SAFETY: the cell is never freed; only its mutex is referred to.
+    let live = unsafe { &(*cell).target };
+    *live.lock() = Some(Target {
+        names: Names::default(),
+        name_max,
+        room,
+        is_full: false,
+        lie: None,
+    });
+    let answer = call(cell.cast());
+    let listed = match live.lock().take() {
+        Some(Target { lie: Some(lie), .. }) => Err(Some(lie)),
+        Some(Target { is_full: true, .. }) => Err(None),
+        Some(target) => Ok(target.names),
+        None => Ok(Names::default()),
+    };
+    (answer, listed)
 }
 
 #[expect(unsafe_code, reason = "called by plug-ins")]

@@ -1,7 +1,7 @@
 //! What there is to say of a volume that is on no device: one that a scheme opens.
 
+use crate::device::DeviceArgs;
 use crate::exit::{Done, Fail};
-use crate::kind::DeviceArgs;
 use crate::registry::registry;
 use crate::volumes::{AttachArgs, Use, Volumes, usage};
 use std::ffi::OsStr;
