@@ -14,7 +14,7 @@ static HEAP: volary_fuzz::heap::Bounded = volary_fuzz::heap::Bounded;
 
 type Target = fn(&[u8]);
 
-const TARGETS: [(&str, Target); 28] = [
+const TARGETS: [(&str, Target); 29] = [
     ("nfs", nfs::calls),
     ("nfs_replies", some_replies),
     ("iso", iso::driver),
