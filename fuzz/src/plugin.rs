@@ -1,10 +1,11 @@
 //! The targets for plug-ins: what comes over the wire from a plug-in's process, what a host asks of it,
-//! and a table whose answers are the input.
+//! and tables whose answers are the input, of nodes and of paths.
 
 use crate::heap;
 use std::sync::OnceLock;
 use volary_core::{
-    Access, Cancel, Cookie, Cred, Ctx, DirBuf, FileSystem, Fs, Kind, Mode, Name, NodeId, Time,
+    Access, Cancel, Cookie, Create, Cred, Ctx, DirBuf, FileSystem, Fs, Kind, Mode, Name, NodeId,
+    OpenId, RenameFlags, SetAttr, Time,
 };
 use volary_mem::{Mem, MemOptions};
 use volary_plugin::fuzzing;
@@ -37,6 +38,57 @@ pub fn table(input: &[u8]) {
         }
     }
     heap::limit(usize::MAX);
+}
+
+/// Asks a table of paths that lies, and has names come and go.
+pub fn paths(input: &[u8]) {
+    heap::limit(HEAP);
+    if let Ok(fs) = fuzzing::path_liar(input) {
+        let cx = Ctx {
+            cred: &Cred::root(),
+            now: Time::EPOCH,
+            cancel: &Cancel::new(),
+        };
+        let mut open = Vec::new();
+        for turn in 0..6 {
+            come_and_go(&fs, &cx, turn, &mut open);
+            ask(&fs, &cx);
+        }
+        for open in open {
+            // The plug-in may say what it likes of it: the open has ended.
+            let _ = fs.close(&cx, open);
+            assert_eq!(fs.close(&cx, open).unwrap_err(), Kind::Stale);
+        }
+        let _ = fs.detach(&cx);
+        assert_eq!(fs.getattr(&cx, fs.root()).unwrap_err(), Kind::Stale);
+    }
+    heap::limit(usize::MAX);
+}
+
+fn come_and_go(fs: &dyn FileSystem, cx: &Ctx<'_>, turn: u8, open: &mut Vec<OpenId>) {
+    let names = [&b"name"[..], b"other", b"third"].map(|name| Name::new(name).expect("a name"));
+    let at = |n: u8| names[usize::from(n) % names.len()];
+    let set = SetAttr::default();
+    let root = fs.root();
+    let dir = fs.mkdir(cx, root, at(turn), &set);
+    let dir = dir.map_or(root, |entry| entry.node);
+    if let Ok(parent) = fs.parent(cx, dir) {
+        assert_eq!(parent.node, root);
+    }
+    if let Ok((entry, id)) = fs.create(cx, dir, at(turn + 1), Create::Open, &set) {
+        open.push(id);
+        // Two nodes are never one: what is linked is what was there.
+        if let Ok(linked) = fs.link(cx, entry.node, root, at(turn + 2)) {
+            assert_eq!(linked.node, entry.node);
+        }
+    }
+    for flags in [RenameFlags::REPLACE, RenameFlags::KEEP, RenameFlags::SWAP] {
+        let _ = fs.rename(cx, dir, at(turn + 1), root, at(turn), flags);
+    }
+    let _ = (
+        fs.unlink(cx, root, at(turn)),
+        fs.rmdir(cx, root, at(turn + 1)),
+    );
 }
 
 fn ask(fs: &dyn FileSystem, cx: &Ctx<'_>) {

@@ -14,7 +14,7 @@ static HEAP: volary_fuzz::heap::Bounded = volary_fuzz::heap::Bounded;
 
 type Target = fn(&[u8]);
 
-const TARGETS: [(&str, Target); 28] = [
+const TARGETS: [(&str, Target); 29] = [
     ("nfs", nfs::calls),
     ("nfs_replies", some_replies),
     ("iso", iso::driver),
@@ -43,6 +43,7 @@ const TARGETS: [(&str, Target); 28] = [
     ("users", users::list),
     ("plugin_wire", plugin::wire),
     ("plugin_table", plugin::table),
+    ("plugin_paths", plugin::paths),
 ];
 
 /// Each is a connection or three, and takes as long as ten of others: one in eight.

@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Duration;
 use volary::{Attach, Fs, Kind};
-use volary_test::{Lack, Manifest, Report, Suite, reference};
+use volary_test::{Everywhere, Lack, Manifest, Report, Suite, reference};
 
 /// How a driver is held to its word, as Python tells it.
 #[derive(FromPyObject)]
@@ -22,14 +22,16 @@ pub(crate) struct Conforming {
     compare: Vec<String>,
     only: Option<String>,
     limit: f64,
+    /// Under layers and through servers too.
+    everywhere: bool,
 }
 
 /// What a run told: cases that passed; those that were skipped, and why; those that failed, with what was wrong, what the
 /// contract says and what was done before.
 type Told = (
-    Vec<&'static str>,
-    Vec<(&'static str, String)>,
-    Vec<(&'static str, String, &'static str, Vec<String>)>,
+    Vec<String>,
+    Vec<(String, String)>,
+    Vec<(String, String, &'static str, Vec<String>)>,
 );
 
 /// Runs the suite on the drivers that `make` makes.
@@ -37,31 +39,57 @@ type Told = (
 pub(crate) fn conform(py: Python<'_>, make: Py<PyAny>, how: Conforming) -> PyResult<Told> {
     let limit = Duration::try_from_secs_f64(how.limit);
     let limit = limit.map_err(|e| PyValueError::new_err(e.to_string()))?;
-    let report = run(py, move || {
+    let reports = run(py, move || {
         let attach = move || attached_anew(&make);
-        let suite = match &how.tree {
-            Some(tree) => Suite::reading(how.name.as_str(), attach, &manifest(tree, &how.compare)?),
-            None => Suite::coherent(how.name.as_str(), attach)
-                .map_err(|words| Failure::new(Kind::Invalid, words))?,
+        let name = how.name.as_str();
+        let only = how.only.clone();
+        let each = move |suite: Suite| {
+            let suite = suite
+                .limit(limit)
+                .alone(|case| format!("volary.conform(…, only={case:?})"));
+            match &only {
+                Some(case) => suite.only(case.as_str()),
+                None => suite,
+            }
         };
-        let suite = suite
-            .limit(limit)
-            .alone(|case| format!("volary.conform(…, only={case:?})"));
-        let suite = match how.only {
-            Some(case) => suite.only(case),
-            None => suite,
+        let refused = |words| Failure::new(Kind::Invalid, words);
+        let manifest = how.tree.map(|tree| manifest(&tree, &how.compare));
+        let manifest = manifest.transpose()?;
+        if how.everywhere {
+            let all = match &manifest {
+                Some(manifest) => Everywhere::reading(name, attach, manifest),
+                None => Everywhere::coherent(name, attach).map_err(refused)?,
+            };
+            return Ok(all.each(each).reports());
+        }
+        let suite = match &manifest {
+            Some(manifest) => Suite::reading(name, attach, manifest),
+            None => Suite::coherent(name, attach).map_err(refused)?,
         };
-        Ok(suite.report())
+        Ok(vec![each(suite).report()])
     })?;
-    let Report {
-        passed,
-        skipped,
-        failed,
-        ..
-    } = report;
-    let failed = failed.into_iter();
-    let failed = failed.map(|one| (one.case, one.what, one.contract, one.operations));
-    Ok((passed, skipped, failed.collect()))
+    let is_one = reports.len() == 1;
+    let mut told: Told = Told::default();
+    for report in reports {
+        let Report {
+            name,
+            passed,
+            skipped,
+            failed,
+            ..
+        } = report;
+        let shown = |case: &str| match is_one {
+            true => case.to_owned(),
+            false => format!("{name}: {case}"),
+        };
+        told.0.extend(passed.iter().map(|case| shown(case)));
+        let skipped = skipped.into_iter();
+        told.1.extend(skipped.map(|(case, why)| (shown(case), why)));
+        let failed = failed.into_iter();
+        told.2
+            .extend(failed.map(|one| (shown(one.case), one.what, one.contract, one.operations)));
+    }
+    Ok(told)
 }
 
 /// Returns a volume of a new driver. The suite takes a panic as why there is none.

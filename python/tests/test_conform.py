@@ -67,6 +67,16 @@ def test_a_correct_driver_passes(reference, small):
     assert volary.conform(lambda: Folder(small))
 
 
+# Under four layers and through three servers, each of which has every case to itself.
+@pytest.mark.timeout(1800)
+def test_a_correct_driver_passes_everywhere(small):
+    report = volary.conform(lambda: Folder(small), tree=small, limit=300, everywhere=True)
+    for way in ("plain", "under", "through nfs", "through smb"):
+        assert sum(way in case for case in report.passed) > 10, way
+    if os.access("/dev/fuse", os.W_OK):
+        assert sum("through fuse" in case for case in report.passed) > 10
+
+
 class NoOffset(Folder):
     def read(self, file, offset, length):
         return (super().read(file, 0, offset + length) + bytes(length))[:length]

@@ -46,6 +46,7 @@ def conform(
     compare: Sequence[str] = (),
     only: Optional[str] = None,
     limit: float = 60,
+    everywhere: bool = False,
     check: bool = True,
 ) -> ConformReport:
     """Holds a driver to what volumes promise: paths, bytes at every kind of offset, links, listings, stale files, refusals::
@@ -57,7 +58,9 @@ def conform(
     ``make`` gives a new driver for each case. ``tree`` is a directory that holds what the volume should;
     :func:`write_reference` writes one that has every kind of name and size. Of attributes, those in ``compare`` count as
     well: ``"modes"``, ``"owners"``, ``"times"``. Without a ``tree`` all ways of reading what the volume holds must agree.
-    ``limit`` is the time of a case in seconds; ``only`` is one to run alone. Raises ``AssertionError`` with what was wrong,
+    ``limit`` is the time of a case in seconds; ``only`` is one to run alone. With ``everywhere``, the volume is held to it
+    under each layer that should not be noticed as well, and through FUSE, NFS and SMB: the cases are then called by the
+    way too. Raises ``AssertionError`` with what was wrong,
     unless ``check`` is false.
     """
     unknown = set(compare) - {"modes", "owners", "times"}
@@ -69,6 +72,7 @@ def conform(
         "compare": list(compare),
         "only": only,
         "limit": limit,
+        "everywhere": everywhere,
     }
     passed, skipped, failed = _volary.conform(lambda: _Tree(make()), how)
     report = ConformReport(passed, dict(skipped), [CaseFailure(*one) for one in failed])

@@ -14,7 +14,7 @@
 //! | `verbs` | the commands |
 //! | `copy` | `cp`: trees in both directions |
 //! | `registry` | the formats, schemes and layers that there are |
-//! | `volumes`, `row`, `kind` | opening volumes, finding places, reading directories |
+//! | `volumes`, `row`, `kind`, `device` | opening volumes, finding places, reading directories |
 //! | `stack` | layers over volumes |
 //! | `sandbox` | what `serve` and `mount` give up |
 //! | `plugins` | drivers loaded at run time |
@@ -31,6 +31,7 @@ mod alarm;
 mod clock;
 mod closed;
 mod copy;
+mod device;
 mod exit;
 mod heap;
 mod interrupt;

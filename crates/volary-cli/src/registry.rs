@@ -34,7 +34,9 @@ pub(crate) fn prepare(source: &Source, options: &Options) -> Done {
         if let Source::Scheme { name, rest } = source
             && let Some(scheme) = registry().scheme(name)
         {
-            scheme.prepare(rest).map_err(|e| Fail::volume(source, &e))?;
+            scheme
+                .prepare(rest, options)
+                .map_err(|e| Fail::volume(source, &e))?;
         }
     }
     Ok(())

@@ -38,7 +38,7 @@ pub(crate) struct OptionArgs {
     #[arg(long = "layer", value_name = "LAYER[=ARGUMENT]")]
     pub(crate) layers: Vec<String>,
     #[command(flatten)]
-    plugins: PluginArgs,
+    pub(crate) plugins: PluginArgs,
 }
 
 impl From<OptionArgs> for AttachArgs {

@@ -1169,6 +1169,276 @@ typedef const struct VolaryTable *(*VolaryCreate)(const char *name,
                                                   const char *config,
                                                   uint32_t version);
 
+/**
+ * What `readdir` of a path table fills. It is yours until you return.
+ */
+typedef struct VolaryPathList {
+  /**
+   * Bytes of this structure.
+   */
+  uint32_t size;
+  /**
+   * Adds an entry: a name that ends with NUL, and VOLARY_FILE to VOLARY_BLOCK_DEVICE, or 0 if
+   * you do not know. "." and ".." may be given, and are left out. 1: it was taken. 0: no more
+   * are taken; return.
+   */
+  int32_t (*add)(const struct VolaryPathList *list, const char *name, uint32_t kind);
+} VolaryPathList;
+
+/**
+ * A file system that is asked by paths, as a table of functions: for drivers that have no node
+ * ids. The host keeps these, so that a directory that is renamed stays what it is for all that
+ * use it, and a file that is removed can be read and written until its last open ends.
+ *
+ * Begin with all zeros; set `version`, `size`, `fs`, and the functions that you have. The first
+ * three must be there. What `VolaryTable` says of answers, threads and missing functions holds
+ * here too. A path begins with '/', ends with NUL, and has no "." or ".." in it; "/" is the root.
+ * No path goes through a symlink.
+ *
+ * The host has seen to it that the parent is a directory, that a rename puts no directory into
+ * itself, and that what `unlink`, `rmdir` and `rename` take away is of the right kind. While one
+ * of these is at work, no other call is. A file that is open is not unlinked but renamed to
+ * /.volary-removed-..., and unlinked when its last open ends, or as the volume is attached again;
+ * without `rename` it is VOLARY_BUSY. So one host at a time may attach a volume for changes.
+ *
+ * Of `VolaryCaps`, `root` is not looked at, VOLARY_CAN_CASE and VOLARY_CAN_KEEP_CASE must be set,
+ * and ids and cookies are never stable, nor are there locks of others. `VolaryAttr.node` may be
+ * 0; otherwise it tells the host that what a path leads to is another thing than it was. With
+ * VOLARY_CAN_HARD_LINKS it must tell, by being the same, which paths lead to one file. What
+ * `VolaryHost.changed` is told means VOLARY_CHANGED_ALL.
+ */
+typedef struct VolaryPathTable {
+  /**
+   * VOLARY_PLUGIN_VERSION.
+   */
+  uint32_t version;
+  /**
+   * sizeof(VolaryPathTable).
+   */
+  uint32_t size;
+  /**
+   * The first argument of each function.
+   */
+  void *fs;
+  /**
+   * Gives the attributes of what a path leads to. A symlink is not followed.
+   */
+  int32_t (*getattr)(void *fs,
+                     const struct VolaryContext *cx,
+                     const char *path,
+                     struct VolaryAttr *out);
+  /**
+   * Lists all of a directory.
+   */
+  int32_t (*readdir)(void *fs,
+                     const struct VolaryContext *cx,
+                     const char *path,
+                     const struct VolaryPathList *list);
+  /**
+   * Reads, and answers how many bytes: fewer than `len` only at the end of the file.
+   */
+  int64_t (*read)(void *fs,
+                  const struct VolaryContext *cx,
+                  const char *path,
+                  uint64_t handle,
+                  uint64_t offset,
+                  void *buf,
+                  size_t len);
+  /**
+   * As of `VolaryTable`. (Nothing to do.)
+   */
+  int32_t (*attach)(void *fs,
+                    const struct VolaryContext *cx,
+                    const struct VolaryHost *host,
+                    const struct VolaryAttach *how);
+  /**
+   * Ends it: the last call. Free `fs` and the table. (Nothing to do.)
+   */
+  void (*release)(void *fs);
+  /**
+   * Says what the volume can do, once, after `attach`. (It is read, any name of up to 255
+   * bytes.)
+   */
+  int32_t (*caps)(void *fs, struct VolaryCaps *out);
+  /**
+   * A caller begins, as of `VolaryTable`. (No sessions.)
+   */
+  int32_t (*connect)(void *fs, const struct VolaryContext *cx, void **session);
+  /**
+   * Ends a session.
+   */
+  void (*disconnect)(void *fs, void *session);
+  /**
+   * Says how full the volume is. (All zeros.)
+   */
+  int32_t (*statfs)(void *fs, const struct VolaryContext *cx, struct VolaryStatFs *out);
+  /**
+   * Makes all changes so far durable. (Nothing to do.)
+   */
+  int32_t (*sync)(void *fs, const struct VolaryContext *cx);
+  /**
+   * Makes all changes durable, for the last time. (As `sync`.)
+   */
+  int32_t (*detach)(void *fs, const struct VolaryContext *cx);
+  /**
+   * Makes a regular file and opens it to read and write. VOLARY_EXISTS if the name is taken.
+   */
+  int32_t (*create)(void *fs,
+                    const struct VolaryContext *cx,
+                    const char *path,
+                    const struct VolarySetAttr *set,
+                    uint64_t *handle);
+  /**
+   * Makes a directory.
+   */
+  int32_t (*mkdir)(void *fs,
+                   const struct VolaryContext *cx,
+                   const char *path,
+                   const struct VolarySetAttr *set);
+  /**
+   * Makes a fifo, socket or device.
+   */
+  int32_t (*mknod)(void *fs,
+                   const struct VolaryContext *cx,
+                   const char *path,
+                   uint32_t kind,
+                   uint64_t rdev,
+                   const struct VolarySetAttr *set);
+  /**
+   * Makes a symlink that holds `target`.
+   */
+  int32_t (*symlink)(void *fs,
+                     const struct VolaryContext *cx,
+                     const char *path,
+                     const char *target,
+                     const struct VolarySetAttr *set);
+  /**
+   * Gives the file at `path` one more name.
+   */
+  int32_t (*link)(void *fs, const struct VolaryContext *cx, const char *path, const char *new_path);
+  /**
+   * Takes away a name of a file that nobody has open, or that has another.
+   */
+  int32_t (*unlink)(void *fs, const struct VolaryContext *cx, const char *path);
+  /**
+   * Removes an empty directory, which may be open.
+   */
+  int32_t (*rmdir)(void *fs, const struct VolaryContext *cx, const char *path);
+  /**
+   * Moves a name, replacing what the new path leads to: a file, or an empty directory by a
+   * directory. `flags` is VOLARY_RENAME_REPLACE, or with VOLARY_CAN_SWAP VOLARY_RENAME_SWAP.
+   * Handles stay what they are.
+   */
+  int32_t (*rename)(void *fs,
+                    const struct VolaryContext *cx,
+                    const char *path,
+                    const char *new_path,
+                    uint32_t flags);
+  /**
+   * Changes attributes, all or none.
+   */
+  int32_t (*setattr)(void *fs,
+                     const struct VolaryContext *cx,
+                     const char *path,
+                     const struct VolarySetAttr *set);
+  /**
+   * Answers which part of `want` the caller may do, with VOLARY_CAN_CHECK_ACCESS.
+   */
+  int32_t (*access)(void *fs, const struct VolaryContext *cx, const char *path, uint32_t want);
+  /**
+   * Gives what a symlink holds, and answers its length; if that is more than `room`, the
+   * host asks again with that much. (VOLARY_INVALID.)
+   */
+  int64_t (*readlink)(void *fs,
+                      const struct VolaryContext *cx,
+                      const char *path,
+                      char *buf,
+                      size_t room);
+  /**
+   * Gives the value of an extended attribute, likewise. Here `name` ends with NUL.
+   */
+  int64_t (*getxattr)(void *fs,
+                      const struct VolaryContext *cx,
+                      const char *path,
+                      const char *name,
+                      void *buf,
+                      size_t room);
+  /**
+   * Sets an extended attribute.
+   */
+  int32_t (*setxattr)(void *fs,
+                      const struct VolaryContext *cx,
+                      const char *path,
+                      const char *name,
+                      const void *value,
+                      size_t len);
+  /**
+   * Gives the names of the extended attributes, each with a NUL after it, likewise.
+   */
+  int64_t (*listxattr)(void *fs,
+                       const struct VolaryContext *cx,
+                       const char *path,
+                       char *buf,
+                       size_t room);
+  /**
+   * Takes away an extended attribute.
+   */
+  int32_t (*removexattr)(void *fs,
+                         const struct VolaryContext *cx,
+                         const char *path,
+                         const char *name);
+  /**
+   * Opens a regular file; VOLARY_READ, VOLARY_WRITE or both. `handle` is yours, and comes with
+   * each call about this open. (The handle is 0.)
+   */
+  int32_t (*open)(void *fs,
+                  const struct VolaryContext *cx,
+                  const char *path,
+                  uint32_t mode,
+                  uint64_t *handle);
+  /**
+   * Writes all of the bytes at `offset`. Two writes at the end of a file never come at once.
+   */
+  int32_t (*write)(void *fs,
+                   const struct VolaryContext *cx,
+                   const char *path,
+                   uint64_t handle,
+                   uint64_t offset,
+                   const void *data,
+                   size_t len);
+  /**
+   * Makes the file durable: its data and, unless `data_only`, its attributes. (Nothing to do.)
+   */
+  int32_t (*fsync)(void *fs,
+                   const struct VolaryContext *cx,
+                   const char *path,
+                   uint64_t handle,
+                   uint32_t data_only);
+  /**
+   * Gives the range room of its own (`hole` 0) or takes it away. The size stays.
+   */
+  int32_t (*allocate)(void *fs,
+                      const struct VolaryContext *cx,
+                      const char *path,
+                      uint64_t handle,
+                      uint64_t offset,
+                      uint64_t len,
+                      uint32_t hole);
+  /**
+   * Ends an open of `open` or `create`, whatever the answer. `path` is NULL if others took the
+   * file away. (Nothing to do.)
+   */
+  int32_t (*close)(void *fs, const struct VolaryContext *cx, const char *path, uint64_t handle);
+} VolaryPathTable;
+
+/**
+ * The type of the function that a plug-in with paths exports, as `FileSystemCreatePaths`. All else
+ * is as of `VolaryCreate`; a library may export both, which is then asked first.
+ */
+typedef const struct VolaryPathTable *(*VolaryCreatePaths)(const char *name,
+                                                           const char *config,
+                                                           uint32_t version);
+
 #define VOLARY_EXPORT __attribute__((visibility("default")))
 
 #ifdef __cplusplus
@@ -1179,6 +1449,11 @@ extern "C" {
  * What a plug-in exports, with VOLARY_EXPORT before it: VolaryCreate.
  */
 const VolaryTable *FileSystemCreate(const char *name, const char *config, uint32_t version);
+
+/**
+ * The same for a driver that is asked by paths: VolaryCreatePaths.
+ */
+const VolaryPathTable *FileSystemCreatePaths(const char *name, const char *config, uint32_t version);
 
 #ifdef __cplusplus
 }

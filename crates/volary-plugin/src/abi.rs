@@ -6,11 +6,14 @@
 //! | `codes` | numbers: errors, kinds, abilities, flags |
 //! | `data` | what functions are given, and what they answer |
 //! | `table` | the table, and the function that gives one |
+//! | `paths` | the same for drivers that are asked by paths |
 
 mod codes;
 mod data;
+mod paths;
 mod table;
 
 pub use codes::*;
 pub use data::*;
+pub use paths::*;
 pub use table::*;

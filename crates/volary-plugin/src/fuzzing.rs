@@ -1,5 +1,7 @@
 //! What the fuzz targets call: bytes of the wire, and a table that answers whatever it is told to.
 
+mod paths;
+
 use crate::abi::*;
 use crate::loaded::Loaded;
 use crate::process::answer;
@@ -7,6 +9,7 @@ use crate::wire::{
     Caller, Event, Field, Head, Hello, Listed, Request, bytes, error, failed, finished,
 };
 use parking_lot::Mutex;
+pub use paths::path_liar;
 use std::ffi::{c_char, c_void};
 use std::sync::Arc;
 use volary_core::{Attach, Attr, Cancel, Cred, Ctx, FileSystem, OpenId, Result, Time};

@@ -1,15 +1,28 @@
-//! Libraries that are loaded at run time, and the one function that they export.
+//! Libraries that are loaded at run time, and the functions that they export.
 
-use crate::abi::{VOLARY_PLUGIN_VERSION, VolaryCreate, VolaryTable};
+use crate::abi::{VOLARY_PLUGIN_VERSION, VolaryCreate, VolaryCreatePaths};
+use crate::loaded::Loaded;
+use crate::paths::Paths;
 use std::ffi::{CStr, CString, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use volary_core::{Error, Kind, Result};
+use std::sync::Arc;
+use volary_core::{Attach, Ctx, Error, Fs, Kind, Result};
 
 /// A library that was loaded. It is never unloaded: threads of it may go on.
 #[derive(Debug)]
 pub(crate) struct Library {
+    /// `FileSystemCreate`, or NULL.
     create: *mut c_void,
+    /// `FileSystemCreatePaths`, or NULL.
+    create_paths: *mut c_void,
+}
+
+/// A file system of a library, attached.
+pub(crate) struct Volume {
+    pub(crate) fs: Fs,
+    /// It wants to be told what is forgotten.
+    pub(crate) forgets: bool,
 }
 
 impl Library {
@@ -35,10 +48,19 @@ impl Library {
                 format!("{shown} is no library: {}", why()),
             ));
         }
-        // SAFETY: a handle of dlopen.
-        let create = unsafe { libc::dlsym(handle, c"FileSystemCreate".as_ptr()) };
-        match create.is_null() {
-            false => Ok(Self { create }),
+        let symbol = |name: &CStr| {
+            // SAFETY: a handle of dlopen, and a name that ends with NUL.
+            unsafe { libc::dlsym(handle, name.as_ptr()) }
+        };
+        let (create, create_paths) = (
+            symbol(c"FileSystemCreate"),
+            symbol(c"FileSystemCreatePaths"),
+        );
+        match create.is_null() && create_paths.is_null() {
+            false => Ok(Self {
+                create,
+                create_paths,
+            }),
             true => {
                 let words = format!("{shown} is no plug-in: it exports no FileSystemCreate");
                 Err(Error::note(Kind::Invalid, words))
@@ -46,22 +68,46 @@ impl Library {
         }
     }
 
-    /// Has it make a file system.
+    /// Has it make a file system, and attaches that.
     ///
     /// # Errors
-    /// `Invalid` for texts that hold NUL.
+    /// `Invalid` for texts that hold NUL; of [`Loaded::attach`].
     #[expect(unsafe_code, reason = "calls the plug-in")]
-    pub(crate) fn create(&self, name: &[u8], config: &[u8]) -> Result<*const VolaryTable> {
+    pub(crate) fn attach(
+        &self,
+        name: &[u8],
+        config: &[u8],
+        how: &Attach,
+        cx: &Ctx<'_>,
+    ) -> Result<Volume> {
         let text = |bytes: &[u8]| {
             let words = || Error::note(Kind::Invalid, "the plug-in's configuration holds NUL");
             CString::new(bytes).map_err(|_| words())
         };
         let (name, config) = (text(name)?, text(config)?);
+        let (name, config) = (name.as_ptr(), config.as_ptr());
         // SAFETY: by its name, the symbol is a function of this type; without it, there is none.
         let create = unsafe { std::mem::transmute::<*mut c_void, VolaryCreate>(self.create) };
-        let create = create.ok_or(Kind::Invalid)?;
         // SAFETY: texts that end with NUL.
-        Ok(unsafe { create(name.as_ptr(), config.as_ptr(), VOLARY_PLUGIN_VERSION) })
+        let table = create.map(|f| unsafe { f(name, config, VOLARY_PLUGIN_VERSION) });
+        let table = table.unwrap_or(std::ptr::null());
+        // SAFETY: as above.
+        let create =
+            unsafe { std::mem::transmute::<*mut c_void, VolaryCreatePaths>(self.create_paths) };
+        if let (true, Some(f)) = (table.is_null(), create) {
+            // SAFETY: texts that end with NUL; the table was just made for this version, by a library that its user trusts.
+            let fs = unsafe { Paths::attach(f(name, config, VOLARY_PLUGIN_VERSION), how, cx)? };
+            return Ok(Volume {
+                fs: Arc::new(fs),
+                forgets: true,
+            });
+        }
+        // SAFETY: it was just made for this version, by a library that its user trusts.
+        let fs = unsafe { Loaded::attach(table, how, cx)? };
+        Ok(Volume {
+            forgets: fs.forgets(),
+            fs: Arc::new(fs),
+        })
     }
 }
 

@@ -4,20 +4,25 @@
 //! |---|---|
 //! | `calls` | one call of the table: context, session, turn, and what its answer means |
 //! | `fs` | the operations |
+//! | `hooks` | what every table has for the volume as a whole |
 //! | `opens` | opens, numbered here: a plug-in cannot mix them up |
 //! | `sessions` | `connect` and `disconnect` |
 //! | `upcalls` | what the plug-in calls |
 
-mod calls;
+pub(crate) mod calls;
 mod fs;
+pub(crate) mod hooks;
 mod opens;
 mod sessions;
-mod upcalls;
+pub(crate) mod upcalls;
 
-use crate::abi::{VOLARY_PLUGIN_VERSION, VolaryAttach, VolaryCaps, VolaryTable};
+use crate::abi::{
+    VOLARY_PLUGIN_VERSION, VolaryAttach, VolaryCaps, VolaryHost, VolaryNode, VolaryTable,
+};
 use crate::convert;
 use crate::news::News;
 use calls::{Calls, lie};
+use hooks::Hooks;
 use opens::Opens;
 use std::mem::offset_of;
 use std::sync::Arc;
@@ -36,6 +41,7 @@ const NEVER: u32 = Caps::EXTENTS;
 
 /// A table as a file system. Everything that it answers is checked.
 pub struct Loaded {
+    table: Functions<VolaryTable>,
     calls: Calls,
     caps: Caps,
     root: NodeId,
@@ -60,9 +66,81 @@ impl Loaded {
     )]
     pub unsafe fn attach(table: *const VolaryTable, how: &Attach, cx: &Ctx<'_>) -> Result<Self> {
         // SAFETY: as the caller promises.
-        let table = unsafe { copied(table)? };
+        let table = unsafe { copied(table, TABLE_MIN)? };
+        let missing = [
+            ("lookup", table.lookup.is_none()),
+            ("getattr", table.getattr.is_none()),
+            ("readdir", table.readdir.is_none()),
+            ("read", table.read.is_none()),
+        ];
+        check_there(&missing)?;
+        let hooks = Hooks {
+            fs: table.fs,
+            attach: table.attach,
+            release: table.release,
+            caps: table.caps,
+            connect: table.connect,
+            disconnect: table.disconnect,
+        };
         let news = Arc::new(News::default());
-        let mut calls = Calls::new(table, upcalls::host(&news));
+        let begun = Begun::new(hooks, upcalls::host(&news, true), how, cx)?;
+        let root = convert::node(begun.root).map_err(|words| lie("caps", &words))?;
+        Ok(Self {
+            table: Functions(table),
+            calls: begun.calls,
+            caps: begun.caps,
+            root,
+            commit: begun.commit,
+            opens: Opens::default(),
+            news,
+            detached: AtomicBool::new(false),
+        })
+    }
+}
+
+/// A table that is called from any thread, as it says that it can be.
+pub(crate) struct Functions<T>(pub(crate) T);
+
+#[expect(
+    unsafe_code,
+    reason = "the table says that it can be called from any thread"
+)]
+// SAFETY: its pointers are the plug-in's own; `Calls` holds back those that want one call at a time.
+unsafe impl<T> Send for Functions<T> {}
+#[expect(
+    unsafe_code,
+    reason = "the table says that it can be called from any thread"
+)]
+// SAFETY: as above.
+unsafe impl<T> Sync for Functions<T> {}
+
+impl<T> std::ops::Deref for Functions<T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+/// A table that has attached, and what it said of itself.
+pub(crate) struct Begun {
+    pub(crate) calls: Calls,
+    pub(crate) caps: Caps,
+    pub(crate) commit: Duration,
+    root: VolaryNode,
+}
+
+impl Begun {
+    /// Attaches.
+    ///
+    /// # Errors
+    /// What `attach` answers; `Io` for what `caps` says that cannot be.
+    pub(crate) fn new(
+        hooks: Hooks,
+        host: *const VolaryHost,
+        how: &Attach,
+        cx: &Ctx<'_>,
+    ) -> Result<Self> {
+        let mut calls = Calls::new(hooks, host);
         let given = VolaryAttach {
             size: size_of::<VolaryAttach>() as u32,
             read_only: how.read_only.into(),
@@ -74,20 +152,16 @@ impl Loaded {
         calls.attach(cx, &given)?;
         let said = calls.caps()?;
         calls.set_serial(said.serial != 0);
-        let root = convert::node(said.root).map_err(|words| lie("caps", &words))?;
         let caps = checked_caps(&said, how.read_only)?;
         calls.set_caps(caps);
         Ok(Self {
             calls,
             caps,
-            root,
             commit: match said.commit_ms {
                 0 => volary_core::COMMIT_TIME,
                 ms => Duration::from_millis(ms.into()),
             },
-            opens: Opens::default(),
-            news,
-            detached: AtomicBool::new(false),
+            root: said.root,
         })
     }
 }
@@ -95,19 +169,19 @@ impl Loaded {
 impl Loaded {
     /// Returns whether the plug-in wants to be told what is forgotten.
     pub(crate) fn forgets(&self) -> bool {
-        self.calls.table.forget.is_some()
+        self.table.forget.is_some()
     }
 }
 
-/// Returns a table, with nothing where it is shorter than the host's.
+/// Returns a table of version, size and functions, with nothing where it is shorter than the host's.
 ///
 /// # Errors
-/// `Unsupported`, `Io`.
+/// `Unsupported` for one of another version, or of fewer bytes than `least`.
 ///
 /// # Safety
-/// `table` is NULL, or leads to a version, a size and as many bytes.
+/// `table` is NULL, or leads to a version, a size and as many bytes. A `T` begins with these two, and may be all zeros.
 #[expect(unsafe_code, reason = "reads a table as long as it says that it is")]
-unsafe fn copied(table: *const VolaryTable) -> Result<VolaryTable> {
+pub(crate) unsafe fn copied<T: Copy>(table: *const T, least: usize) -> Result<T> {
     if table.is_null() {
         let words = format!(
             "the plug-in has no such file system in version {VOLARY_PLUGIN_VERSION} of the table"
@@ -115,7 +189,8 @@ unsafe fn copied(table: *const VolaryTable) -> Result<VolaryTable> {
         return Err(Error::note(Kind::Unsupported, words));
     }
     // SAFETY: as the caller promises; the first two fields say how much there is.
-    let (version, size) = unsafe { ((*table).version, (*table).size as usize) };
+    let [version, size] = unsafe { *table.cast::<[u32; 2]>() };
+    let size = size as usize;
     if version != VOLARY_PLUGIN_VERSION {
         let words = format!(
             "the plug-in's table is of version {version}, and this program's of \
@@ -123,32 +198,31 @@ unsafe fn copied(table: *const VolaryTable) -> Result<VolaryTable> {
         );
         return Err(Error::note(Kind::Unsupported, words));
     }
-    if !(TABLE_MIN..=TABLE_MAX).contains(&size) || !size.is_multiple_of(align_of::<VolaryTable>()) {
+    if !(least..=TABLE_MAX).contains(&size) || !size.is_multiple_of(align_of::<T>()) {
         let words = format!(
             "the plug-in's table says that it has {size} bytes, which no table of version \
-             {version} has; set its size to sizeof(VolaryTable)"
+             {version} has; set its size to sizeof of its type"
         );
         return Err(Error::note(Kind::Unsupported, words));
     }
-    let mut own = std::mem::MaybeUninit::<VolaryTable>::zeroed();
+    let mut own = std::mem::MaybeUninit::<T>::zeroed();
     // SAFETY: the source has `size` bytes, the target those of a table; zeros are no functions.
-    let own = unsafe {
-        let len = size.min(size_of::<VolaryTable>());
+    unsafe {
+        let len = size.min(size_of::<T>());
         std::ptr::copy_nonoverlapping(table.cast::<u8>(), own.as_mut_ptr().cast(), len);
-        own.assume_init()
-    };
-    let missing = [
-        ("lookup", own.lookup.is_none()),
-        ("getattr", own.getattr.is_none()),
-        ("readdir", own.readdir.is_none()),
-        ("read", own.read.is_none()),
-    ];
+        Ok(own.assume_init())
+    }
+}
+
+/// # Errors
+/// `Io`, with the name of the first function that is missing.
+pub(crate) fn check_there(missing: &[(&str, bool)]) -> Result<()> {
     match missing.iter().find(|(_, is_missing)| *is_missing) {
         Some((name, _)) => {
             let words = format!("the plug-in's table has no function {name}, which must be there");
             Err(Error::note(Kind::Io, words))
         }
-        None => Ok(own),
+        None => Ok(()),
     }
 }
 

@@ -1,7 +1,6 @@
 //! From what a user writes to a volume: finding libraries, and how they are run.
 
 use crate::library::Library;
-use crate::loaded::Loaded;
 use crate::process::{Helper, Remote, Spec, Terms, Zygote};
 use parking_lot::Mutex;
 use std::ffi::{OsStr, OsString};
@@ -9,7 +8,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use volary_core::{Attach, Cancel, Cred, Ctx, Error, Fs, Kind, OptionSpec, Result, Time};
+use volary_core::{Attach, Cancel, Cred, Ctx, Error, Fs, Kind, OptionSpec, Options, Result, Time};
 
 /// How long a call of a plug-in may take unless the user says otherwise.
 const LIMIT: Duration = Duration::from_secs(30);
@@ -154,12 +153,18 @@ impl Plugins {
     /// Starts the process from which the workers of one volume will come, for a caller that is
     /// about to give up starting processes. The next [`open`](Self::open) uses it.
     ///
-    /// Does nothing where plug-ins run in this process.
+    /// Where the plug-in runs in this process, by `options` of the volume too, its library is loaded
+    /// instead: it cannot be read later.
     ///
     /// # Errors
-    /// `Io` if it cannot be started.
-    pub fn prepare(&self) -> Result<()> {
-        if self.in_process || self.helper.is_none() {
+    /// `Invalid` for no name, or an option that makes no sense; `Io` if it cannot be started; of the library.
+    pub fn prepare(&self, words: &[u8], options: &Options) -> Result<()> {
+        let words = Words::parse(words)?;
+        if options.flag("plugin-in-process", self.in_process)? {
+            let library = self.find(&words.library)?;
+            return Library::load(&absolute(&library)).map(drop);
+        }
+        if self.helper.is_none() {
             return Ok(());
         }
         let zygote = self.zygote()?;
@@ -251,16 +256,13 @@ fn absolute(path: &Path) -> PathBuf {
 
 fn in_this_process(library: &Path, words: &Words, attach: &Attach, now: Time) -> Result<Fs> {
     let library = Library::load(&absolute(library))?;
-    let table = library.create(&words.name, &words.config)?;
     let cx = Ctx {
         cred: &Cred::new(attach.uid, attach.gid),
         now,
         cancel: &Cancel::new(),
     };
-    #[expect(unsafe_code, reason = "the table is a plug-in's")]
-    // SAFETY: it was just made for this version, by a library that its user trusts.
-    let loaded = unsafe { Loaded::attach(table, attach, &cx)? };
-    Ok(Arc::new(loaded))
+    let volume = library.attach(&words.name, &words.config, attach, &cx)?;
+    Ok(volume.fs)
 }
 
 #[cfg(test)]

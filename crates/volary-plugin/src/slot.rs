@@ -3,8 +3,12 @@
 //! Slots are never freed, and are used again: a plug-in that keeps one, and calls back after it
 //! returned, finds memory that is there, and is answered that there is nothing.
 
-use crate::abi::{VolaryContext, VolaryEntry, VolaryList};
+mod names;
+
+use crate::abi::{VolaryContext, VolaryEntry, VolaryList, VolaryPathList};
 use crate::convert;
+use crate::names::Names;
+use names::NamesCell;
 use parking_lot::Mutex;
 use std::ffi::{c_char, c_void};
 use std::ptr;
@@ -17,6 +21,7 @@ const NOTE_ROOM: usize = 512;
 pub(crate) struct Slot {
     context: *mut ContextCell,
     list: *mut ListCell,
+    names: *mut NamesCell,
 }
 
 #[repr(C)]
@@ -100,7 +105,11 @@ impl Slot {
             },
             target: Mutex::new(None),
         }));
-        Self { context, list }
+        Self {
+            context,
+            list,
+            names: NamesCell::new(),
+        }
     }
 
     #[expect(
@@ -201,6 +210,22 @@ impl Lent<'_> {
             lie: None,
         };
         (answer, listed.unwrap_or(nothing))
+    }
+}
+
+impl Lent<'_> {
+    /// Has `call` list names of at most `name_max` bytes.
+    ///
+    /// # Errors
+    /// What was wrong with a name, if anything; nothing if there was no room for all.
+    pub(crate) fn names<T>(
+        &self,
+        name_max: usize,
+        room: usize,
+        call: impl FnOnce(*const VolaryPathList) -> T,
+    ) -> (T, Result<Names, Option<String>>) {
+        let cell = self.slot.as_ref().map_or(ptr::null_mut(), |s| s.names);
+        names::filled(cell, name_max, room, call)
     }
 }
 

@@ -4,6 +4,8 @@
 mod fuse;
 #[cfg(feature = "layers")]
 mod layers;
+#[cfg(feature = "smb")]
+mod only;
 mod plain;
 #[cfg(any(feature = "nfs", feature = "smb"))]
 mod servers;
@@ -17,6 +19,7 @@ use std::sync::Arc;
 pub struct Everywhere {
     volume: Plain,
     left_out: Vec<(&'static str, &'static str)>,
+    each: Vec<Box<dyn Fn(Suite) -> Suite + Send + Sync>>,
 }
 
 /// Holds a volume that takes changes to its word everywhere.
@@ -43,6 +46,7 @@ impl Everywhere {
                 manifest: None,
             },
             left_out: Vec::new(),
+            each: Vec::new(),
         }
     }
 
@@ -57,10 +61,30 @@ impl Everywhere {
         all
     }
 
+    /// Returns it for volumes whose ways to be read must agree, as [`Suite::coherent`].
+    ///
+    /// # Errors
+    /// What is wrong with what the volume holds, in words.
+    pub fn coherent<F: Into<Fresh>>(
+        name: impl Into<String>,
+        make: impl Fn() -> F + Send + Sync + 'static,
+    ) -> Result<Self, String> {
+        let make = Arc::new(make);
+        let manifest = Suite::held(Arc::clone(&make))?;
+        Ok(Self::reading(name, move || make(), &manifest))
+    }
+
     /// Leaves a case out everywhere.
     #[must_use]
     pub fn leave_out(mut self, case: &'static str, why: &'static str) -> Self {
         self.left_out.push((case, why));
+        self
+    }
+
+    /// Changes each suite: `each(Suite::own_clock)`, or another limit of time.
+    #[must_use]
+    pub fn each(mut self, change: impl Fn(Suite) -> Suite + Send + Sync + 'static) -> Self {
+        self.each.push(Box::new(change));
         self
     }
 
@@ -84,6 +108,8 @@ impl Everywhere {
         let suites = self.ways().into_iter();
         let all = suites.map(|suite| {
             let mine = self.left_out.iter();
+            let changes = self.each.iter();
+            let suite = changes.fold(suite, |suite, change| change(suite));
             mine.fold(suite, |suite, (case, why)| suite.leave_out(case, why))
                 .report()
         });

@@ -115,14 +115,23 @@ impl Suite {
         make: impl Fn() -> F + Send + Sync + 'static,
     ) -> Result<Self, String> {
         let make = Arc::new(make);
-        let look = Arc::clone(&make);
-        let manifest = limit::within(LIMIT * 10, move || {
-            let fresh: Fresh = look().into();
+        let manifest = Self::held(Arc::clone(&make))?;
+        Ok(Self::reading(name, move || make(), &manifest))
+    }
+
+    /// Returns what a volume holds, by its own word.
+    ///
+    /// # Errors
+    /// What is wrong with it, in words; that it does not answer.
+    pub(crate) fn held<F: Into<Fresh>>(
+        make: Arc<impl Fn() -> F + Send + Sync + 'static>,
+    ) -> Result<Manifest, String> {
+        limit::within(LIMIT * 10, move || {
+            let fresh: Fresh = make().into();
             let manifest = Manifest::of_volume(&fresh.fs);
             crate::manifest::as_root(|cx| fresh.fs.detach(cx)).map_err(|e| e.to_string())?;
             manifest
-        })??;
-        Ok(Self::reading(name, move || make(), &manifest))
+        })?
     }
 
     /// Puts the volume under a layer that should not be noticed.

@@ -19,17 +19,14 @@ pub fn scheme() -> Scheme {
         .help("NAME?CONFIG", "a driver that is loaded at run time")
         .options(OPTIONS)
         .label(|words| Words::parse(words).ok().map(|words| words.label()))
-        .before(|words| {
-            Words::parse(words)?;
-            installed().prepare()
-        })
+        .before(|words, options| installed().prepare(words, options))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::{Place, Registry, Source};
-    use volary_core::{Attach, Kind, Time};
+    use volary_core::{Attach, Kind, Options, Time};
 
     fn registry() -> Registry {
         Registry::default().with(scheme())
@@ -60,7 +57,10 @@ mod tests {
     fn no_name_of_a_plug_in_is_refused_before_anything_is_started() {
         for words in ["", "?x"] {
             let rest = words.as_bytes();
-            assert_eq!(scheme().prepare(rest).unwrap_err(), Kind::Invalid);
+            assert_eq!(
+                scheme().prepare(rest, &Options::new()).unwrap_err(),
+                Kind::Invalid
+            );
             let source = registry()
                 .source(format!("plugin:{words}").as_bytes())
                 .unwrap();

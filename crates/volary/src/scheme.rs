@@ -4,13 +4,14 @@ use crate::names::{bad_name, check_name, taken};
 use crate::opened::{Opened, told};
 use std::path::PathBuf;
 use std::sync::Arc;
-use volary_core::{Attach, OptionSpec, Result, Time};
+use volary_core::{Attach, OptionSpec, Options, Result, Time};
 
 /// The schemes that are built in.
 const BUILT_IN: [&str; 3] = ["mem", "host", "nfs"];
 
 type Open = dyn Fn(&[u8], &Attach, Time) -> Result<Opened> + Send + Sync;
 type Of<T> = Box<dyn Fn(&[u8]) -> T + Send + Sync>;
+type Before = dyn Fn(&[u8], &Options) -> Result<()> + Send + Sync;
 
 /// A source of a program's own, `NAME:REST`, wherever a volume is asked for.
 pub struct Scheme {
@@ -20,7 +21,7 @@ pub struct Scheme {
     options: &'static [OptionSpec],
     open: Box<Open>,
     needs: Of<Needs>,
-    before: Of<Result<()>>,
+    before: Box<Before>,
     label: Of<Option<String>>,
 }
 
@@ -76,7 +77,7 @@ impl Scheme {
             options: &[],
             open: Box::new(move |rest, how, now| open(rest, how, now).map(Into::into)),
             needs: Box::new(|_| Needs::default()),
-            before: Box::new(|_| Ok(())),
+            before: Box::new(|_, _| Ok(())),
             label: Box::new(last_part),
         }
     }
@@ -102,10 +103,14 @@ impl Scheme {
         self
     }
 
-    /// With what has to be done before a program gives up what it can: a program is started then or never. Called once for
-    /// each volume that is opened, by programs that give up nothing too. It must start no thread: that would keep all rights.
+    /// With what has to be done before a program gives up what it can: a program is started then or never. It is given what
+    /// stands behind the colon, and the options. Called once for each volume that is opened, by programs that give up nothing
+    /// too. It must start no thread: that would keep all rights.
     #[must_use]
-    pub fn before(mut self, before: impl Fn(&[u8]) -> Result<()> + Send + Sync + 'static) -> Self {
+    pub fn before(
+        mut self,
+        before: impl Fn(&[u8], &Options) -> Result<()> + Send + Sync + 'static,
+    ) -> Self {
         self.before = Box::new(before);
         self
     }
@@ -153,8 +158,8 @@ impl Scheme {
     ///
     /// # Errors
     /// Its own.
-    pub fn prepare(&self, rest: &[u8]) -> Result<()> {
-        (self.before)(rest)
+    pub fn prepare(&self, rest: &[u8], options: &Options) -> Result<()> {
+        (self.before)(rest, options)
     }
 
     /// Opens a volume.

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use volary_core::{Cred, Mode, NodeId, OpenId, Result};
+use volary_core::{Cred, Kind, Mode, NodeId, OpenId, Result};
 use volary_session::Session;
 
 /// How many opens are kept.
@@ -72,12 +72,16 @@ impl Opens {
         node: NodeId,
         whose: Option<&Cred>,
         mode: Mode,
-        open: impl FnOnce() -> Result<(Session, OpenId)>,
+        open: impl Fn() -> Result<(Session, OpenId)>,
     ) -> Result<Arc<Held>> {
         if let Some(held) = self.find(node, whose, mode) {
             return Ok(held);
         }
-        let (session, open) = open()?;
+        let opened = match open() {
+            Err(e) if e == Kind::TooManyOpen && self.close_kept() => open(),
+            opened => opened,
+        };
+        let (session, open) = opened?;
         Ok(self.keep(node, whose, mode, session, open))
     }
 
@@ -90,6 +94,12 @@ impl Opens {
             .find(|slot| slot.mode == mode && slot.whose.as_ref() == whose)?;
         slot.used = now;
         Some(Arc::clone(&slot.held))
+    }
+
+    /// Closes all that are kept and not in use, for a volume that has no room for more. Returns whether there were any.
+    fn close_kept(&self) -> bool {
+        let kept = self.table.lock().take_unused(|_| true);
+        !kept.is_empty()
     }
 
     /// Keeps an open.

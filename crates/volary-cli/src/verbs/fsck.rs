@@ -3,6 +3,7 @@
 use crate::clock;
 use crate::exit::{Done, Exit, Fail};
 use crate::out;
+use crate::plugins::PluginArgs;
 use crate::progress::Bar;
 use crate::verbs::info::{FactJson, device, facts_text, found, options_help};
 use crate::volumes::kind;
@@ -48,6 +49,8 @@ pub(crate) struct Fsck {
     /// without it, by the first replica that is found
     #[arg(short = 'b', long, value_name = "SECTOR")]
     superblock: Option<u64>,
+    #[command(flatten)]
+    _plugins: PluginArgs,
     /// Notes and figures too
     #[arg(short, long)]
     verbose: bool,

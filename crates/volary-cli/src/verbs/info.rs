@@ -1,11 +1,14 @@
 //! `volary info`, `volary dump`, `volary formats`, `volary layers`: what a volume is, and what
 //! it can be.
 
+mod apart;
+
+use crate::device::DeviceArgs;
 use crate::exit::{Done, Exit, Fail};
 use crate::modelled;
 use crate::out;
 use crate::registry::registry;
-use crate::volumes::{KindArg, OPTIONS, Use, tell_of_replica, usage};
+use crate::volumes::{OPTIONS, Use, tell_of_replica, usage};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -46,12 +49,12 @@ pub(crate) fn found(source: &Source, dev: Arc<dyn BlockDevice>, options: &Option
 /// In one line.
 pub(crate) fn recognised(
     arg: &OsStr,
-    kind: &KindArg,
+    how: &DeviceArgs,
     usage: Use,
 ) -> Done<(Source, Arc<dyn BlockDevice>, &'static dyn Format)> {
     let (source, dev) = device(arg, usage == Use::Look)?;
     let mut options = Options::new();
-    kind.add_to(&mut options);
+    how.kind.add_to(&mut options);
     let found = found(&source, dev, &options)?;
     if let Some(replica) = &found.replica {
         tell_of_replica(&source, replica, usage)?;
@@ -78,7 +81,7 @@ pub(crate) struct Info {
     #[arg(value_name = "VOLUME")]
     volume: OsString,
     #[command(flatten)]
-    kind: KindArg,
+    device: DeviceArgs,
     /// As JSON
     #[arg(long)]
     json: bool,
@@ -87,8 +90,7 @@ pub(crate) struct Info {
 impl Info {
     /// Runs it.
     pub(crate) fn run(&self) -> Done<Exit> {
-        let (source, dev, format) = recognised(&self.volume, &self.kind, Use::Look)?;
-        let facts = format.info(dev).map_err(|e| Fail::opening(&source, &e))?;
+        let facts = self.facts()?;
         let mut out = out::out();
         if self.json {
             out::json(&mut out, &FactJson::all(&facts))?;
@@ -97,6 +99,14 @@ impl Info {
         }
         out::end(out)?;
         Ok(Exit::Done)
+    }
+
+    fn facts(&self) -> Done<Vec<Fact>> {
+        if let Some(facts) = apart::facts(&self.volume, &self.device)? {
+            return Ok(facts);
+        }
+        let (source, dev, format) = recognised(&self.volume, &self.device, Use::Look)?;
+        format.info(dev).map_err(|e| Fail::opening(&source, &e))
     }
 }
 
@@ -145,7 +155,7 @@ pub(crate) struct Dump {
     #[arg(value_name = "WHAT")]
     what: Vec<String>,
     #[command(flatten)]
-    kind: KindArg,
+    device: DeviceArgs,
 }
 
 /// Standard output for a driver that writes text.
@@ -170,7 +180,7 @@ impl Dump {
     pub(crate) fn run(&self) -> Done<Exit> {
         let (source, dev) = device(&self.volume, true)?;
         let mut options = Options::new();
-        self.kind.add_to(&mut options);
+        self.device.kind.add_to(&mut options);
         let found = found(&source, Arc::clone(&dev), &options)?;
         let mut text = Text {
             out: out::out(),

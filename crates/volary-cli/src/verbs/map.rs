@@ -1,9 +1,10 @@
 //! `volary map`: a picture of what lies where.
 
+use crate::device::DeviceArgs;
 use crate::exit::{Done, Exit, Fail};
 use crate::out;
 use crate::verbs::info::recognised;
-use crate::volumes::{KindArg, Use};
+use crate::volumes::Use;
 use serde::Serialize;
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -27,7 +28,7 @@ pub(crate) struct Map {
     #[arg(value_name = "VOLUME")]
     volume: OsString,
     #[command(flatten)]
-    kind: KindArg,
+    device: DeviceArgs,
     /// Draws into this file
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
@@ -137,7 +138,7 @@ struct CellJson {
 impl Map {
     /// Runs it.
     pub(crate) fn run(&self) -> Done<Exit> {
-        let (source, dev, format) = recognised(&self.volume, &self.kind, Use::Look)?;
+        let (source, dev, format) = recognised(&self.volume, &self.device, Use::Look)?;
         let columns = if self.svg.is_some() {
             SVG_COLUMNS
         } else {

@@ -4,11 +4,12 @@
 mod mounted;
 
 use crate::clock;
+use crate::device::DeviceArgs;
 use crate::exit::{Done, Exit, Fail};
 use crate::out;
 use crate::progress::Bar;
 use crate::verbs::info::{FactJson, facts_text, failed, options_help, recognised};
-use crate::volumes::{KindArg, Use};
+use crate::volumes::Use;
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::Path;
@@ -27,7 +28,7 @@ pub(crate) struct Tune {
     #[arg(value_name = "VOLUME")]
     volume: OsString,
     #[command(flatten)]
-    kind: KindArg,
+    device: DeviceArgs,
     /// A new label; an empty one takes it away
     #[arg(long, short = 'L', value_name = "LABEL")]
     label: Option<String>,
@@ -88,7 +89,7 @@ impl Tune {
             options,
         };
         crate::interrupt::catch();
-        let (source, dev, format) = recognised(&self.volume, &self.kind, Use::Change)?;
+        let (source, dev, format) = recognised(&self.volume, &self.device, Use::Change)?;
         let bar = Bar::new("moved");
         let facts = format
             .tune(dev, &how, &bar)
@@ -120,7 +121,7 @@ pub(crate) struct Label {
     #[arg(value_name = "VOLUME")]
     volume: OsString,
     #[command(flatten)]
-    kind: KindArg,
+    device: DeviceArgs,
     /// The new label; an empty one takes it away
     #[arg(value_name = "LABEL")]
     label: Option<String>,
@@ -133,7 +134,7 @@ impl Label {
             None => Use::Look,
             Some(_) => Use::Change,
         };
-        let (source, dev, format) = recognised(&self.volume, &self.kind, usage)?;
+        let (source, dev, format) = recognised(&self.volume, &self.device, usage)?;
         let fail = |e: volary::Error| failed(&source, &e);
         if self.label.is_some() {
             let how = How {
@@ -174,7 +175,7 @@ pub(crate) struct Badsect {
     #[arg(value_name = "VOLUME")]
     volume: OsString,
     #[command(flatten)]
-    kind: KindArg,
+    device: DeviceArgs,
     /// Sectors, counted from the start of the volume
     #[arg(required = true, value_name = "SECTOR", value_parser = super::mkfs::number)]
     sectors: Vec<u64>,
@@ -186,7 +187,7 @@ pub(crate) struct Badsect {
 impl Badsect {
     /// Runs it.
     pub(crate) fn run(&self) -> Done<Exit> {
-        let (source, dev, format) = recognised(&self.volume, &self.kind, Use::Change)?;
+        let (source, dev, format) = recognised(&self.volume, &self.device, Use::Change)?;
         let facts = format
             .mark_bad(dev, &self.sectors)
             .map_err(|e| failed(&source, &e))?;

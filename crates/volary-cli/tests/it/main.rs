@@ -34,6 +34,8 @@ mod naming;
 mod ntfs;
 mod owners;
 mod papers;
+mod plugin_lies;
+mod plugin_verbs;
 mod plugins;
 mod privileges;
 mod protect;

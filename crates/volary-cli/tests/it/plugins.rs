@@ -8,17 +8,23 @@ use std::process::Command;
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
 /// Compiles an example into `libNAME.so` of the sandbox; false where it cannot be.
-fn build(sandbox: &Sandbox, name: &str, needs: &str, words: &[&str]) -> bool {
+pub(crate) fn build(sandbox: &Sandbox, name: &str, needs: &str, words: &[&str]) -> bool {
     if !Path::new(needs).exists() {
-        println!("skipped: no {needs}");
+        println!("SKIPPED: no {needs}");
         return false;
     }
+    compile(sandbox, name, &format!("examples/plugins/{name}.c"), words);
+    true
+}
+
+/// Compiles a source of the workspace into `libNAME.so` of the sandbox.
+pub(crate) fn compile(sandbox: &Sandbox, name: &str, source: &str, words: &[&str]) {
     let done = Command::new("cc")
         .args(["-shared", "-fPIC", "-O1", "-I"])
         .arg(format!("{ROOT}/crates/volary-plugin/include"))
         .arg("-o")
         .arg(sandbox.path(&format!("lib{name}.so")))
-        .arg(format!("{ROOT}/examples/plugins/{name}.c"))
+        .arg(format!("{ROOT}/{source}"))
         .args(words)
         .output()
         .unwrap();
@@ -27,7 +33,6 @@ fn build(sandbox: &Sandbox, name: &str, needs: &str, words: &[&str]) -> bool {
         "{}",
         String::from_utf8_lossy(&done.stderr)
     );
-    true
 }
 
 fn with_sqlite(sandbox: &Sandbox) -> bool {
@@ -97,27 +102,55 @@ fn a_tree_goes_into_a_database_and_comes_out() {
     assert_ne!(refused.code, 0);
 }
 
-/// Returns the process of a plug-in of a server: what its attendant has forked.
-fn worker(server: u32) -> Option<u32> {
-    let children = |pid: u32| {
-        let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter();
-        let read = |task: std::fs::DirEntry| std::fs::read_to_string(task.path().join("children"));
-        let texts: Vec<String> = tasks
-            .flatten()
-            .flatten()
-            .filter_map(|t| read(t).ok())
-            .collect();
-        let words = texts.iter().flat_map(|text| text.split_whitespace());
-        words
-            .filter_map(|word| word.parse().ok())
-            .collect::<Vec<u32>>()
-    };
+fn children(pid: u32) -> Vec<u32> {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter();
+    let read = |task: std::fs::DirEntry| std::fs::read_to_string(task.path().join("children"));
+    let texts: Vec<String> = tasks
+        .flatten()
+        .flatten()
+        .filter_map(|t| read(t).ok())
+        .collect();
+    let words = texts.iter().flat_map(|text| text.split_whitespace());
+    words.filter_map(|word| word.parse().ok()).collect()
+}
+
+/// Returns the processes of a server that start those of plug-ins.
+fn zygotes(server: u32) -> Vec<u32> {
     let is_zygote = |pid: &u32| {
         let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         words.ends_with(b"--attend\0plugin\0")
     };
-    let zygote = children(server).into_iter().find(is_zygote)?;
+    let mut all = children(server);
+    all.retain(is_zygote);
+    all
+}
+
+/// Returns the process of a plug-in of a server: what its attendant has forked.
+fn worker(server: u32) -> Option<u32> {
+    let zygote = *zygotes(server).first()?;
     children(zygote).first().copied()
+}
+
+#[test]
+fn a_plug_in_that_runs_in_the_server_has_no_process_that_waits_to_start_it() {
+    let sandbox = Sandbox::empty();
+    build(&sandbox, "hello", "/usr/include/stdint.h", &[]);
+    for (words, count) in [
+        ("--plugin libhello.so plugin:hello", 1),
+        ("--plugin libhello.so --plugin-in-process plugin:hello", 0),
+        ("--plugin libhello.so -o plugin-in-process plugin:hello", 0),
+        (
+            "--plugin libhello.so --plugin-in-process -o plugin-in-process=no plugin:hello",
+            1,
+        ),
+    ] {
+        let serving = Serving::start(&sandbox, words);
+        assert_eq!(zygotes(serving.id()).len(), count, "{words}");
+        if let Some(run) = client(&sandbox, "nfs-cat", &[&serving.url("/hello/hello.txt")]) {
+            assert_eq!(run.out, "Hello, world.\n", "{words}: {}", run.err);
+        }
+        serving.stop("-TERM");
+    }
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! One call of a table: its context, its session and its turn, and what its answer means.
 
+use super::hooks::Hooks;
 use super::sessions::{Session, Sessions};
-use crate::abi::{VolaryAttach, VolaryCaps, VolaryContext, VolaryHost, VolaryNode, VolaryTable};
+use crate::abi::{VolaryAttach, VolaryCaps, VolaryContext, VolaryHost, VolaryNode};
+use crate::names::Names;
 use crate::slot::{Lent, Slot};
 use parking_lot::Mutex;
 use std::ffi::c_void;
@@ -13,13 +15,31 @@ const ANSWER_MAX: usize = 1 << 20;
 /// The room that such an answer is given at first.
 const ANSWER_ROOM: usize = 4 << 10;
 
+/// Returns the names of extended attributes, each of which has a NUL after it.
+///
+/// # Errors
+/// `Io` for what is no such list.
+pub(crate) fn list_of_names(all: &[u8]) -> Result<Vec<Vec<u8>>> {
+    let Some(rest) = all.strip_suffix(b"\0") else {
+        return match all.is_empty() {
+            true => Ok(Vec::new()),
+            false => Err(lie("listxattr", "gave a name without an end")),
+        };
+    };
+    let names: Vec<Vec<u8>> = rest.split(|&b| b == 0).map(<[u8]>::to_vec).collect();
+    match names.iter().any(Vec::is_empty) {
+        true => Err(lie("listxattr", "gave an empty name")),
+        false => Ok(names),
+    }
+}
+
 /// Returns the error for an answer that cannot be.
-pub(super) fn lie(what: &str, words: &str) -> Error {
+pub(crate) fn lie(what: &str, words: &str) -> Error {
     Error::note(Kind::Io, format!("the plug-in's {what} {words}"))
 }
 
-pub(super) struct Calls {
-    pub(super) table: VolaryTable,
+pub(crate) struct Calls {
+    hooks: Hooks,
     host: *const VolaryHost,
     caps: Caps,
     serial: Option<Mutex<()>>,
@@ -40,9 +60,9 @@ unsafe impl Send for Calls {}
 unsafe impl Sync for Calls {}
 
 impl Calls {
-    pub(super) fn new(table: VolaryTable, host: *const VolaryHost) -> Self {
+    pub(super) fn new(hooks: Hooks, host: *const VolaryHost) -> Self {
         Self {
-            table,
+            hooks,
             host,
             caps: Caps {
                 bits: Caps::CASE_SENSITIVE | Caps::CASE_KEEPING | Caps::ANY_NAME,
@@ -65,12 +85,12 @@ impl Calls {
 
     #[expect(unsafe_code, reason = "calls the plug-in")]
     pub(super) fn attach(&self, cx: &Ctx<'_>, how: &VolaryAttach) -> Result<()> {
-        let Some(attach) = self.table.attach else {
+        let Some(attach) = self.hooks.attach else {
             return Ok(());
         };
         let lent = Slot::take(cx, std::ptr::null_mut());
         // SAFETY: a function of this table, with what it asks for.
-        let answer = unsafe { attach(self.table.fs, lent.context(), self.host, how) };
+        let answer = unsafe { attach(self.hooks.fs, lent.context(), self.host, how) };
         nothing("attach", &lent, answer.into())
     }
 
@@ -88,9 +108,9 @@ impl Calls {
             serial: 0,
             commit_ms: 0,
         };
-        if let Some(caps) = self.table.caps {
+        if let Some(caps) = self.hooks.caps {
             // SAFETY: a function of this table, with what it asks for.
-            let answer = unsafe { caps(self.table.fs, &raw mut out) };
+            let answer = unsafe { caps(self.hooks.fs, &raw mut out) };
             if answer != 0 {
                 return Err(lie("caps", &format!("answered {answer}")));
             }
@@ -102,7 +122,7 @@ impl Calls {
     ///
     /// # Errors
     /// Of a negative answer.
-    pub(super) fn number<N: Into<i64>>(
+    pub(crate) fn number<N: Into<i64>>(
         &self,
         what: &str,
         cx: &Ctx<'_>,
@@ -112,7 +132,7 @@ impl Calls {
         let at = session.as_ref().map_or(std::ptr::null_mut(), |s| s.at);
         let _turn = self.serial.as_ref().map(Mutex::lock);
         let lent = Slot::take(cx, at);
-        let answer = call(self.table.fs, lent.context()).into();
+        let answer = call(self.hooks.fs, lent.context()).into();
         u64::try_from(answer).map_err(|_| lent.error(what, answer))
     }
 
@@ -120,7 +140,7 @@ impl Calls {
     ///
     /// # Errors
     /// Of a negative answer; `Io` for another.
-    pub(super) fn done(
+    pub(crate) fn done(
         &self,
         what: &str,
         cx: &Ctx<'_>,
@@ -137,7 +157,7 @@ impl Calls {
     ///
     /// # Errors
     /// Of a negative answer; `Io` for one that is too long.
-    pub(super) fn filled(
+    pub(crate) fn filled(
         &self,
         what: &str,
         cx: &Ctx<'_>,
@@ -179,7 +199,7 @@ impl Calls {
         let at = session.as_ref().map_or(std::ptr::null_mut(), |s| s.at);
         let _turn = self.serial.as_ref().map(Mutex::lock);
         let lent = Slot::take(cx, at);
-        let fs = self.table.fs;
+        let fs = self.hooks.fs;
         let run = |list| call(fs, lent.context(), list);
         let (answer, listed) = lent.listing(out, self.caps, from, run);
         if answer < 0 {
@@ -197,9 +217,38 @@ impl Calls {
         }
     }
 
+    /// Lists all names of a directory, of at most `name_max` bytes each, as far as there is `room` for them.
+    ///
+    /// # Errors
+    /// Of a negative answer; `Io` for names that are none; `TooManyOpen` where there is no room.
+    pub(crate) fn names(
+        &self,
+        cx: &Ctx<'_>,
+        room: usize,
+        call: impl FnOnce(*mut c_void, *const VolaryContext, *const crate::abi::VolaryPathList) -> i32,
+    ) -> Result<Names> {
+        let session = self.session(cx)?;
+        let at = session.as_ref().map_or(std::ptr::null_mut(), |s| s.at);
+        let _turn = self.serial.as_ref().map(Mutex::lock);
+        let lent = Slot::take(cx, at);
+        let fs = self.hooks.fs;
+        let run = |list| call(fs, lent.context(), list);
+        let (answer, listed) = lent.names(self.caps.name_max.into(), room, run);
+        match (answer, listed) {
+            (n, _) if n < 0 => Err(lent.error("readdir", n.into())),
+            (_, Err(Some(words))) => Err(lie("readdir", &words)),
+            (_, Err(None)) => {
+                let words = "the directories that are being listed have no room for one more";
+                Err(Error::note(Kind::TooManyOpen, words))
+            }
+            (0, Ok(names)) => Ok(names),
+            (n, _) => Err(lie("readdir", &format!("answered {n}, not 0"))),
+        }
+    }
+
     #[expect(unsafe_code, reason = "calls the plug-in")]
     fn session(&self, cx: &Ctx<'_>) -> Result<Option<Arc<Session>>> {
-        let Some(connect) = self.table.connect else {
+        let Some(connect) = self.hooks.connect else {
             return Ok(None);
         };
         let begin = || {
@@ -207,9 +256,9 @@ impl Calls {
             let lent = Slot::take(cx, std::ptr::null_mut());
             let mut at = std::ptr::null_mut();
             // SAFETY: a function of this table, with what it asks for.
-            let answer = unsafe { connect(self.table.fs, lent.context(), &raw mut at) };
+            let answer = unsafe { connect(self.hooks.fs, lent.context(), &raw mut at) };
             nothing("connect", &lent, answer.into())?;
-            Ok(Session::new(at, self.table))
+            Ok(Session::new(at, self.hooks))
         };
         let cred: &Cred = cx.cred;
         self.sessions.of(cred, begin).map(Some)
@@ -228,9 +277,9 @@ impl Drop for Calls {
     #[expect(unsafe_code, reason = "calls the plug-in")]
     fn drop(&mut self) {
         self.sessions.end();
-        if let Some(release) = self.table.release {
+        if let Some(release) = self.hooks.release {
             // SAFETY: the last call of this table.
-            unsafe { release(self.table.fs) }
+            unsafe { release(self.hooks.fs) }
         }
     }
 }

@@ -10,7 +10,7 @@
 )]
 
 use super::Loaded;
-use super::calls::lie;
+use super::calls::{lie, list_of_names};
 use crate::abi::*;
 use crate::convert::{self, to_node, to_set};
 use crate::slot::chars;
@@ -34,7 +34,7 @@ impl Loaded {
     /// `Stale` once it is detached.
     fn alive(&self) -> Result<&VolaryTable> {
         match self.detached.load(Ordering::Acquire) {
-            false => Ok(&self.calls.table),
+            false => Ok(&*self.table),
             true => Err(Kind::Stale.into()),
         }
     }
@@ -141,7 +141,7 @@ impl FileSystem for Loaded {
         if self.detached.swap(true, Ordering::AcqRel) {
             return Ok(());
         }
-        let table = &self.calls.table;
+        let table = &*self.table;
         let mut first = Ok(());
         for open in self.opens.take_all() {
             if let Some(f) = table.close {
@@ -371,17 +371,7 @@ impl FileSystem for Loaded {
         let all = self.calls.filled("listxattr", cx, |fs, c, buf| unsafe {
             f(fs, c, to_node(node), buf.as_mut_ptr().cast(), buf.len())
         })?;
-        let Some(rest) = all.strip_suffix(b"\0") else {
-            return match all.is_empty() {
-                true => Ok(Vec::new()),
-                false => Err(lie("listxattr", "gave a name without an end")),
-            };
-        };
-        let names: Vec<Vec<u8>> = rest.split(|&b| b == 0).map(<[u8]>::to_vec).collect();
-        match names.iter().any(Vec::is_empty) {
-            true => Err(lie("listxattr", "gave an empty name")),
-            false => Ok(names),
-        }
+        list_of_names(&all)
     }
 
     fn removexattr(&self, cx: &Ctx<'_>, node: NodeId, name: &[u8]) -> Result<()> {

@@ -1,6 +1,6 @@
 //! `connect`: what a plug-in keeps for each caller.
 
-use crate::abi::VolaryTable;
+use super::hooks::Hooks;
 use parking_lot::Mutex;
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ const SESSIONS_MAX: usize = 64;
 /// A caller that is connected; disconnected when the last call is over.
 pub(super) struct Session {
     pub(super) at: *mut c_void,
-    table: VolaryTable,
+    hooks: Hooks,
 }
 
 #[expect(
@@ -29,17 +29,17 @@ unsafe impl Send for Session {}
 unsafe impl Sync for Session {}
 
 impl Session {
-    pub(super) fn new(at: *mut c_void, table: VolaryTable) -> Self {
-        Self { at, table }
+    pub(super) fn new(at: *mut c_void, hooks: Hooks) -> Self {
+        Self { at, hooks }
     }
 }
 
 impl Drop for Session {
     #[expect(unsafe_code, reason = "calls the plug-in")]
     fn drop(&mut self) {
-        if let Some(disconnect) = self.table.disconnect {
+        if let Some(disconnect) = self.hooks.disconnect {
             // SAFETY: `connect` of this table gave the session, which is ended once.
-            unsafe { disconnect(self.table.fs, self.at) }
+            unsafe { disconnect(self.hooks.fs, self.at) }
         }
     }
 }

@@ -11,13 +11,15 @@ use volary_core::{Change, Severity};
 
 /// What the plug-in gets, and where it leads. Never freed: a plug-in may call after `release`.
 #[repr(C)]
-pub(super) struct Upcalls {
+struct Upcalls {
     c: VolaryHost,
     news: Mutex<Weak<News>>,
+    /// The plug-in knows nodes by the numbers that the host does.
+    knows_nodes: bool,
 }
 
 /// Returns what a plug-in gets of a host that gathers `news`.
-pub(super) fn host(news: &Arc<News>) -> *const VolaryHost {
+pub(crate) fn host(news: &Arc<News>, knows_nodes: bool) -> *const VolaryHost {
     let cell = Box::leak(Box::new(Upcalls {
         c: VolaryHost {
             size: size_of::<VolaryHost>() as u32,
@@ -26,6 +28,7 @@ pub(super) fn host(news: &Arc<News>) -> *const VolaryHost {
             changed: Some(changed),
         },
         news: Mutex::new(Arc::downgrade(news)),
+        knows_nodes,
     }));
     (&raw const *cell).cast()
 }
@@ -34,18 +37,18 @@ pub(super) fn host(news: &Arc<News>) -> *const VolaryHost {
     unsafe_code,
     reason = "a host is the first field of a cell that is never freed"
 )]
-fn news(host: *const VolaryHost) -> Option<Arc<News>> {
+fn news(host: *const VolaryHost) -> Option<(Arc<News>, bool)> {
     if host.is_null() {
         return None;
     }
     // SAFETY: hosts are given out by `host` alone.
     let cell = unsafe { &*host.cast::<Upcalls>() };
-    cell.news.lock().upgrade()
+    Some((cell.news.lock().upgrade()?, cell.knows_nodes))
 }
 
 #[expect(unsafe_code, reason = "called by plug-ins")]
 unsafe extern "C" fn log(host: *const VolaryHost, level: u32, text: *const c_char, len: usize) {
-    let Some(news) = news(host) else { return };
+    let Some((news, _)) = news(host) else { return };
     // SAFETY: the plug-in promises `len` bytes; no more are read than are shown.
     let words = unsafe { bytes(text.cast(), len.min(LINE_MAX)) };
     let severity = match level {
@@ -57,9 +60,12 @@ unsafe extern "C" fn log(host: *const VolaryHost, level: u32, text: *const c_cha
 
 #[expect(unsafe_code, reason = "called by plug-ins")]
 unsafe extern "C" fn changed(host: *const VolaryHost, what: u32, node: VolaryNode) {
-    let Some(news) = news(host) else { return };
+    let Some((news, knows_nodes)) = news(host) else {
+        return;
+    };
     let node = convert::node(node);
     let change = match (what, node) {
+        _ if !knows_nodes => Change::Everything,
         (VOLARY_CHANGED_DATA, Ok(node)) => Change::Data(node),
         (VOLARY_CHANGED_ATTR, Ok(node)) => Change::Attr(node),
         (VOLARY_CHANGED_ENTRIES, Ok(node)) => Change::Entries(node),

@@ -3,8 +3,7 @@
 use super::confine::confine;
 use super::spec::{LANES, Spec};
 use crate::abi::*;
-use crate::library::Library;
-use crate::loaded::Loaded;
+use crate::library::{Library, Volume};
 use crate::wire::{
     Caller, DATA_MAX, Event, FRAME_DATA, FRAME_MAX, Field, Head, Hello, Listed, Request, Tag,
     bytes, failed, finished,
@@ -20,7 +19,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 use volary_core::{
-    Attach, Cancel, Caps, Change, ChangeSink, Cred, Ctx, DirBuf, Error, FileSystem, Kind, Name,
+    Attach, Cancel, Caps, Change, ChangeSink, Cred, Ctx, DirBuf, Error, FileSystem, Fs, Kind, Name,
     RenameFlags, Result, Severity, Time, Watch,
 };
 
@@ -74,7 +73,7 @@ fn serve(spec: &Spec, mut lanes: Vec<UnixStream>, events: UnixStream) {
     let (Ok(()), Ok(volume)) = (sent, volume) else {
         return;
     };
-    let volume = Arc::new(volume);
+    let volume = volume.fs;
     let teller = Arc::new(Teller(Mutex::new(events)));
     let _watch = watch(&volume, &teller);
     let threads = lanes.into_iter().map(|lane| {
@@ -95,9 +94,8 @@ fn serve(spec: &Spec, mut lanes: Vec<UnixStream>, events: UnixStream) {
     }
 }
 
-fn attach(spec: &Spec) -> Result<Loaded> {
+fn attach(spec: &Spec) -> Result<Volume> {
     let library = Library::load(Path::new(OsStr::from_bytes(&spec.library)))?;
-    let table = library.create(&spec.name, &spec.config)?;
     let how = Attach {
         read_only: spec.read_only,
         memory: spec.memory,
@@ -111,23 +109,20 @@ fn attach(spec: &Spec) -> Result<Loaded> {
         now: spec.now,
         cancel: &Cancel::new(),
     };
-    #[expect(unsafe_code, reason = "the table is a plug-in's")]
-    // SAFETY: it was just made for this version, by a library that its user trusts.
-    unsafe {
-        Loaded::attach(table, &how, &cx)
-    }
+    library.attach(&spec.name, &spec.config, &how, &cx)
 }
 
-fn hello(volume: &Loaded) -> Hello {
+fn hello(volume: &Volume) -> Hello {
+    let fs = &volume.fs;
     Hello {
-        caps: volume.caps(),
-        root: volume.root(),
-        commit_ms: u64::try_from(volume.commit_time().as_millis()).unwrap_or(u64::MAX),
-        forgets: volume.forgets(),
+        caps: fs.caps(),
+        root: fs.root(),
+        commit_ms: u64::try_from(fs.commit_time().as_millis()).unwrap_or(u64::MAX),
+        forgets: volume.forgets,
     }
 }
 
-fn watch(volume: &Arc<Loaded>, teller: &Arc<Teller>) -> Option<Watch> {
+fn watch(volume: &Fs, teller: &Arc<Teller>) -> Option<Watch> {
     let watches = volume.caps().has(Caps::WATCH);
     let sink = Arc::clone(teller);
     watches.then(|| volume.watch(sink).ok()).flatten()
@@ -195,7 +190,7 @@ fn asked() -> Time {
 /// One lane.
 struct Serving {
     lane: UnixStream,
-    volume: Arc<Loaded>,
+    volume: Fs,
     teller: Arc<Teller>,
 }
 

@@ -161,7 +161,10 @@ static int64_t bad_write(void *fs, const VolaryContext *cx, VolaryOpen file, uin
 	return 3;
 }
 
-static int32_t bad_access(void *fs, const VolaryContext *cx, VolaryNode node, uint32_t want) { return 7; }
+static int32_t bad_access(void *fs, const VolaryContext *cx, VolaryNode node, uint32_t want)
+{
+	return is("access") ? 7 : (int32_t)want;
+}
 
 static int32_t bad_attach(void *fs, const VolaryContext *cx, const VolaryHost *h, const VolaryAttach *a)
 {

@@ -61,6 +61,16 @@ fn a_file_system_over_sqlite_in_a_process_of_its_own_holds_to_its_word() {
 }
 
 #[test]
+fn a_file_system_over_sqlite_in_a_process_of_its_own_holds_to_its_word_everywhere() {
+    if built::sqlite().is_some() {
+        let open = |library: &Path, config: &str, how: &Attach| {
+            built::apart_with(library, config, how).unwrap()
+        };
+        everywhere("sqlite, apart", on_sqlite(open));
+    }
+}
+
+#[test]
 fn the_smallest_plug_in_has_a_file() {
     let library = built::example("hello", &[]);
     for fs in [built::within(&library, ""), built::apart(&library, "")] {

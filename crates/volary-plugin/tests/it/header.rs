@@ -14,6 +14,11 @@ extern "C" {
  */
 const VolaryTable *FileSystemCreate(const char *name, const char *config, uint32_t version);
 
+/**
+ * The same for a driver that is asked by paths: VolaryCreatePaths.
+ */
+const VolaryPathTable *FileSystemCreatePaths(const char *name, const char *config, uint32_t version);
+
 #ifdef __cplusplus
 }
 #endif
@@ -26,7 +31,14 @@ fn made() -> String {
         cpp_compat: true,
         pragma_once: true,
         export: cbindgen::ExportConfig {
-            include: ["VolaryTable", "VolaryCreate"].map(Into::into).to_vec(),
+            include: [
+                "VolaryTable",
+                "VolaryCreate",
+                "VolaryPathTable",
+                "VolaryCreatePaths",
+            ]
+            .map(Into::into)
+            .to_vec(),
             ..cbindgen::ExportConfig::default()
         },
         header: Some(
@@ -42,7 +54,8 @@ fn made() -> String {
         style: cbindgen::Style::Both,
         ..cbindgen::Config::default()
     };
-    let sources = ["codes", "data", "table"].map(|name| root.join(format!("src/abi/{name}.rs")));
+    let sources =
+        ["codes", "data", "table", "paths"].map(|name| root.join(format!("src/abi/{name}.rs")));
     let made = sources
         .iter()
         .fold(cbindgen::Builder::new(), |made, source| {
@@ -91,6 +104,8 @@ fn the_sizes_of_c_and_of_rust_are_one() {
         ("VolaryHost", size_of::<VolaryHost>()),
         ("VolaryLock", size_of::<VolaryLock>()),
         ("VolaryTable", size_of::<VolaryTable>()),
+        ("VolaryPathList", size_of::<VolaryPathList>()),
+        ("VolaryPathTable", size_of::<VolaryPathTable>()),
     ];
     let mut text = String::from("#include \"volary_plugin.h\"\n");
     for (name, size) in sizes {

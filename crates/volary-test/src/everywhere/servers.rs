@@ -31,9 +31,11 @@ pub(super) fn nfs(all: &Plain) -> Suite {
 
 #[cfg(feature = "smb")]
 pub(super) fn smb(all: &Plain) -> Suite {
+    use crate::Lack;
     use crate::smb::{Client, Remote, shown, through};
     use volary_core::Cred;
     use volary_smb::{Config, Server, Share, User};
+    let all = &super::only::fitting(all, shown, &[Lack::TimesFinerThan(100), Lack::Links]);
     let make = Arc::clone(&all.make);
     let served = move || {
         let Fresh { fs, keep, .. } = make();

@@ -77,6 +77,13 @@ impl Manifest {
             .without(Lack::FilesOver(caps.size_max))
     }
 
+    /// Takes out entries whose names are not wanted, and what they hold.
+    #[cfg(feature = "smb")]
+    pub(crate) fn with_names(mut self, wanted: impl Fn(&[u8]) -> bool) -> Self {
+        self.keep_names(wanted);
+        self
+    }
+
     fn part_links(&mut self) {
         let mut seen = BTreeSet::new();
         let paths: Vec<_> = self.paths.iter().map(|(p, n)| (p.clone(), *n)).collect();

@@ -1,0 +1,126 @@
+//! [`Paths`]: a table that is asked by paths, as a [`FileSystem`](volary_core::FileSystem).
+//!
+//! Calls come at once; what moves or removes names has all to itself, for no path may mean another thing while the plug-in is
+//! asked by it. That is the price of paths: a slow call holds up a rename, and a rename all that comes after it.
+//!
+//! | module | what |
+//! |---|---|
+//! | `tree` | node ids, and the paths that they mean now |
+//! | `opens` | opens, and what of a directory is yet to be listed |
+//! | `ask` | looking at a path, and making what is there a node |
+//! | `moves` | removing and renaming; what is removed while it is open |
+//! | `opening` | opening, making and listing |
+//! | `fs` | the operations |
+
+mod ask;
+mod fs;
+mod moves;
+mod opening;
+mod opens;
+mod tree;
+
+use crate::abi::VolaryPathTable;
+use crate::loaded::calls::Calls;
+use crate::loaded::hooks::Hooks;
+use crate::loaded::{Begun, Functions, check_there, copied, upcalls};
+use crate::news::News;
+use opens::Opens;
+use parking_lot::RwLock;
+use std::mem::offset_of;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::time::Duration;
+use tree::Tree;
+use volary_core::{Attach, Caps, Ctx, Error, Kind, NodeId, Result};
+
+/// Where the functions end that must be there: those up to `read`.
+const TABLE_MIN: usize = offset_of!(VolaryPathTable, attach);
+/// Memory of a node, with its names.
+const NODE_SIZE: u64 = 1 << 10;
+/// What no path can say: numbers and cookies for ever, changes that are one step whatever happens, places on a device.
+const NEVER: u32 =
+    Caps::STABLE_IDS | Caps::STABLE_COOKIES | Caps::CRASH_SAFE | Caps::SHARED_LOCKS | Caps::EXTENTS;
+/// What every path says.
+const ALWAYS: u32 = Caps::CASE_SENSITIVE | Caps::CASE_KEEPING;
+
+/// A table that is asked by paths, as a file system. Everything that it answers is checked.
+pub(crate) struct Paths {
+    table: Functions<VolaryPathTable>,
+    calls: Calls,
+    caps: Caps,
+    root: NodeId,
+    commit: Duration,
+    tree: Tree,
+    opens: Opens,
+    /// Shared by calls with paths; alone, by what moves or removes names.
+    turn: RwLock<()>,
+    /// Shared by writes at an offset; alone, by those at the end. One for several files.
+    ends: [RwLock<()>; 16],
+    /// Files that were removed while they were open, so far.
+    removed: AtomicU64,
+    news: Arc<News>,
+    detached: AtomicBool,
+}
+
+impl Paths {
+    /// Attaches the file system of a table.
+    ///
+    /// # Errors
+    /// As of [`Loaded::attach`](crate::Loaded::attach); `Unsupported` for one that does not tell upper from lower case.
+    ///
+    /// # Safety
+    /// `table` is NULL, or what a plug-in of this interface's version gave, not yet attached.
+    #[expect(
+        unsafe_code,
+        reason = "the table is a plug-in's: nothing checks its functions"
+    )]
+    pub(crate) unsafe fn attach(
+        table: *const VolaryPathTable,
+        how: &Attach,
+        cx: &Ctx<'_>,
+    ) -> Result<Self> {
+        // SAFETY: as the caller promises.
+        let table = unsafe { copied(table, TABLE_MIN)? };
+        check_there(&[
+            ("getattr", table.getattr.is_none()),
+            ("readdir", table.readdir.is_none()),
+            ("read", table.read.is_none()),
+        ])?;
+        let hooks = Hooks {
+            fs: table.fs,
+            attach: table.attach,
+            release: table.release,
+            caps: table.caps,
+            connect: table.connect,
+            disconnect: table.disconnect,
+        };
+        let news = Arc::new(News::default());
+        let begun = Begun::new(hooks, upcalls::host(&news, false), how, cx)?;
+        if begun.caps.bits & ALWAYS != ALWAYS {
+            let words = "the plug-in's paths do not tell upper from lower case; have it answer \
+                         VOLARY_NOT_FOUND for other spellings, and put the layer casefold over it";
+            return Err(Error::note(Kind::Unsupported, words));
+        }
+        let caps = begun.caps.without(NEVER);
+        let nodes = (how.memory / NODE_SIZE).clamp(1 << 10, 1 << 20);
+        let this = Self {
+            table: Functions(table),
+            calls: begun.calls,
+            caps,
+            root: NodeId::new(tree::ROOT, 0).ok_or(Kind::Invalid)?,
+            commit: begun.commit,
+            tree: Tree::new(
+                usize::try_from(nodes).unwrap_or(usize::MAX),
+                caps.has(Caps::HARD_LINKS),
+            ),
+            opens: Opens::new(usize::try_from(how.memory / 2).unwrap_or(usize::MAX)),
+            turn: RwLock::default(),
+            ends: Default::default(),
+            removed: AtomicU64::new(0),
+            news,
+            detached: AtomicBool::new(false),
+        };
+        this.remove_left(cx);
+        Ok(this)
+    }
+}
