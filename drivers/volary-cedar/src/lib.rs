@@ -37,7 +37,10 @@
 //!    └─ Nodes        heads, places, runs and parts: has Tree
 //!       └─ Sealing   checksums of data
 //!          └─ Versions, File, Names, Links    older versions; content; names; the remote's nodes
-//!             └─ Attached                     the operations
+//!             ├─ Steps                        growth in as few changes as it takes
+//!             ├─ Leaving                      nodes that leave, versions that are too many
+//!             └─ Attrs, Xattrs, OpenFiles, Listing    what there is to do with a node or an open
+//!                └─ Attached                  names; attaching and leaving
 //! ```
 //!
 //! # Limits
