@@ -32,7 +32,6 @@ const TYPES: &[(&str, &str, usize, usize, &str)] = &[
         1,
         "the words of the suite: a short method for each operation, over one volume",
     ),
-    ("drivers/volary-cedar", "Core", 51, 4, UNSPLIT),
     ("drivers/volary-fat", "Mender", 93, 9, UNSPLIT),
 ];
 

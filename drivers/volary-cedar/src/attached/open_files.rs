@@ -55,7 +55,7 @@ impl<'a> OpenFiles<'a> {
             return Ok(());
         }
         let uid = closed.node;
-        self.files.core.reserved.give_back(uid);
+        self.files.core.map.give_back_kept(uid);
         Sealing::of(self.files).seal(uid, cx.now)?;
         Leaving::of(self.files).release(cx, uid)
     }

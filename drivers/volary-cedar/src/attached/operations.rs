@@ -86,8 +86,7 @@ impl Attached {
     pub(crate) fn stat(&self) -> StatFs {
         let core = &self.files.core;
         let page = u64::from(core.layout.page);
-        let waiting = core.batch.freed.pages();
-        let free = (u64::from(core.vam.free()) + waiting) * page;
+        let free = core.free_pages() * page;
         let per_page = (page / ENTRY_LEN).max(1);
         StatFs {
             block_size: core.layout.page,
@@ -95,13 +94,13 @@ impl Attached {
             free,
             available: free,
             nodes: u64::from(core.layout.table_len) * per_page,
-            nodes_free: u64::from(core.vam.table_free()) * per_page,
+            nodes_free: u64::from(core.map.vam().table_free()) * per_page,
         }
     }
 
     /// Makes all durable; once nothing is left to do, saves the map.
     pub(crate) fn sync(&mut self, cx: &Ctx<'_>) -> Result<()> {
-        let idle = self.files.core.batch.pages.is_empty();
+        let idle = self.files.core.batch.has_no_pages();
         self.files.core.commit(cx.now)?;
         if idle {
             self.files.core.save_map()?;
@@ -114,7 +113,7 @@ impl Attached {
             return Ok(());
         }
         self.detached = true;
-        self.files.core.reserved.give_all_back();
+        self.files.core.map.give_all_kept_back();
         let mut result = Ok(());
         for uid in self.files.opens.clear() {
             let sealed = Sealing::of(&mut self.files).seal(uid, cx.now);
