@@ -17,11 +17,11 @@
 //! | `space` | the allocation map: in memory, kept for open files, in records, at home |
 //! | `name_table` | the file name table as stored: cells, pages in two copies, entries |
 //! | `log` | records and anchors as stored |
-//! | `commit` | the volume below names, and group commit in thirds of the log |
+//! | `commit` | the volume below names: changes, the allocation map, group commit in thirds of the log |
 //! | `tree` | the name table as a B-tree, walks of it |
 //! | `change` | nodes, content, names, versions, checksums: changes that are made whole or not at all |
 //! | `recover` | attaching: recovery from the log |
-//! | `attached` | an attached volume: the operations, options, extended attributes |
+//! | `attached` | an attached volume: names, attributes, opens, listings, options |
 //! | `remote` | files of a remote: links, the cache, the connection, fetching |
 //! | `look` | `info`, `dump`, `map` and labels: a volume that is not attached |
 //! | `make`, `check` | `mkfs` and `fsck` |
@@ -31,13 +31,18 @@
 //! An attached volume is a few parts, each of which knows those above it:
 //!
 //! ```text
-//! Core               layout, cache, pages of the table, room, the log, the batch; commits
-//! ├─ Tree            the name table as a tree, and walks of it
-//! └─ Files           the core, opens, checksums that wait, nodes that leave; does changes
-//!    └─ Nodes        heads, places, runs and parts: has Tree
-//!       └─ Sealing   checksums of data
-//!          └─ Versions, File, Names, Links    older versions; content; names; the remote's nodes
-//!             └─ Attached                     the operations
+//! Txn, Batch          what an operation has changed; what is committed together
+//! LogState, Leaders   where the log stands; leaders that have yet to go home
+//! └─ AllocationMap    the map, what is kept behind open files, what of it has yet to go home
+//!    └─ Core          group commit over these, layout, cache and pages of the table
+//!       ├─ Tree       the name table as a tree, and walks of it
+//!       └─ Files      the core, opens, checksums that wait, nodes that leave; does changes
+//!          └─ Nodes   heads, places, runs and parts: has Tree
+//!             └─ Sealing                       checksums of data
+//!                └─ Versions, File, Names, Links    older versions; content; names; the remote's nodes
+//!                   ├─ Steps, Leaving         growth in as few changes as it takes; nodes that leave
+//!                   └─ Attrs, Xattrs, OpenFiles, Listing    what there is to do with a node or an open
+//!                      └─ Attached            names; attaching and leaving
 //! ```
 //!
 //! # Limits

@@ -2,7 +2,8 @@
 
 use crate::change::files::Files;
 use crate::change::nodes::Nodes;
-use crate::commit::core::{Core, LogState, Takes};
+use crate::commit::core::{Core, Takes};
+use crate::commit::log_state::LogState;
 use crate::disk::ondisk::{LABEL_MAX, PAGE_MAX, PAGE_MIN, REMOTE_MAX};
 use crate::disk::volume::{
     LOGGED_MIN, Layout, RECORD_OVERHEAD, RECORDS_IN_THIRD, TABLE_MIN, Wanted,
@@ -12,7 +13,6 @@ use crate::name_table::table::Table;
 use crate::remote::link::Links;
 use crate::space::vam::Vam;
 use siphasher::sip::SipHasher24;
-use std::collections::VecDeque;
 use std::hash::Hasher;
 use std::sync::Arc;
 use volary_block::{Cache, CacheOptions};
@@ -194,16 +194,7 @@ pub(crate) fn make(dev: &Arc<dyn BlockDevice>, how: &Make) -> Result<Vec<Fact>> 
         durable: 0,
     };
     write_anchors(&**dev, &layout, &anchor, [0, 1])?;
-    let log = LogState {
-        epoch: 0,
-        seq: 1,
-        position: 0,
-        third: 0,
-        before: 0,
-        records: VecDeque::new(),
-        anchor,
-        newer: 0,
-    };
+    let log = LogState::new(anchor, 0, 0, 1);
     let table = Table::new(4 * MIB, &layout);
     let mut vam = Vam::empty(&layout);
     vam.mark_table(0, true);
@@ -211,7 +202,7 @@ pub(crate) fn make(dev: &Arc<dyn BlockDevice>, how: &Make) -> Result<Vec<Fact>> 
     let facts = crate::look::info::facts(&layout);
     let mut files = Files::new(Core::new(layout, cache, table, vam, log));
     files.core.takes = Takes::Unopened;
-    files.core.map_home.all_due();
+    files.core.map.all_due();
     start_table(&mut files.core);
     files.change(how.now, |c| {
         Nodes::of(c).make_root(how.now, mode, owner, group)

@@ -6,7 +6,8 @@
 
 use crate::change::files::Files;
 use crate::change::nodes::Nodes;
-use crate::commit::core::{Core, LogState, Pending, Takes};
+use crate::commit::core::{Core, Takes};
+use crate::commit::log_state::LogState;
 use crate::disk::leader::Leader;
 use crate::disk::ondisk::{Header, PageType};
 use crate::disk::runs::Runs;
@@ -17,7 +18,7 @@ use crate::name_table::page::{self, Image};
 use crate::name_table::table::{Table, read_pages, write_home};
 use crate::space::vam::Vam;
 use crate::tree::btree::Tree;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use volary_block::{Cache, CacheOptions};
 use volary_core::{BlockDevice, Error, Kind, Result};
@@ -188,16 +189,8 @@ pub(crate) fn open(dev: Arc<dyn BlockDevice>, how: &How) -> Result<(Files, Recov
         return Err(lost(&layout, words));
     }
     let mut newest = newest(&layout, &records)?;
-    let log = LogState {
-        epoch: anchor.epoch,
-        seq: last + 1,
-        position: records.last().map_or(anchor.position, |r| r.next(&layout)),
-        third: 0,
-        before: 0,
-        records: VecDeque::new(),
-        anchor,
-        newer,
-    };
+    let position = records.last().map_or(anchor.position, |r| r.next(&layout));
+    let log = LogState::new(anchor, newer, position, last + 1);
     let memory = how.memory.max(MEMORY_MIN);
     let options = CacheOptions {
         memory: memory / 2,
@@ -234,7 +227,7 @@ pub(crate) fn open(dev: Arc<dyn BlockDevice>, how: &How) -> Result<(Files, Recov
 /// Keeps the logged leaders of a volume that is only read: they never go home.
 fn keep_leaders(core: &mut Core, leaders: BTreeMap<u32, Image>) {
     for (page, image) in leaders {
-        core.leaders.insert(page, Pending { image, third: 0 });
+        core.leaders.logged(page, image, 0);
     }
 }
 
@@ -258,20 +251,19 @@ fn load_map(
     salvage: bool,
     recovered: &mut Recovered,
 ) -> Result<()> {
-    let found = match core.layout.logs_map {
-        true => logged_map(core, records, last, recovered),
-        false => saved_map(core, last),
+    recovered.map_loaded = match core.layout.logs_map {
+        true => load_logged(core, records, last, recovered),
+        false => core.map.load_saved(&core.layout, &core.cache, last),
     };
-    recovered.map_loaded = found.is_some();
-    if let Some(vam) = found {
-        core.vam = vam;
+    if recovered.map_loaded {
         return Ok(());
     }
-    core.map_home.all_due();
+    core.map.all_due();
     match Tree::of(core).rebuild_map() {
-        Ok(vam) => core.vam = vam,
+        Ok(vam) => core.map.replace(vam),
         Err(e) if salvage => {
-            core.vam = Tree::of(core).rebuild_map_as_far_as_it_goes()?;
+            let vam = Tree::of(core).rebuild_map_as_far_as_it_goes()?;
+            core.map.replace(vam);
             recovered.map_error = Some(e.to_string());
         }
         Err(e) => return Err(e),
@@ -279,37 +271,15 @@ fn load_map(
     Ok(())
 }
 
-/// Returns the map of what is home and what the records tell. Not to be known where records
+/// Takes the map of what is home and what the records tell. Not to be known where records
 /// were lost, and where nothing says which is the last.
-fn logged_map(
-    core: &mut Core,
-    records: &[Record],
-    last: u64,
-    recovered: &Recovered,
-) -> Option<Vam> {
+fn load_logged(core: &mut Core, records: &[Record], last: u64, recovered: &Recovered) -> bool {
     let last_is_known = recovered.anchors != [false; 2] || !records.is_empty();
-    match last_is_known && recovered.lost.is_none() {
-        true => core.load_logged_map(records, last),
-        false => None,
-    }
-}
-
-/// Returns the map as it was saved with the last commit.
-fn saved_map(core: &mut Core, last: u64) -> Option<Vam> {
-    for (slot, first) in core.layout.maps().into_iter().enumerate() {
-        let bytes = read_pages(
-            &**core.cache.device(),
-            &core.layout,
-            first,
-            core.layout.map_len,
-        );
-        if let Some(vam) = Vam::decode(&core.layout, first, &bytes, last) {
-            core.map_slot = 1 - slot;
-            core.map_saved = true;
-            return Some(vam);
-        }
-    }
-    None
+    last_is_known
+        && recovered.lost.is_none()
+        && core
+            .map
+            .load_logged(&core.layout, &core.cache, records, last)
 }
 
 /// Step 6: of the logged leaders, those that the recovered name table wants as

@@ -32,12 +32,7 @@ const TYPES: &[(&str, &str, usize, usize, &str)] = &[
         1,
         "the words of the suite: a short method for each operation, over one volume",
     ),
-    ("drivers/volary-cedar", "Attached", 57, 4, UNSPLIT),
-    ("drivers/volary-cedar", "Core", 51, 4, UNSPLIT),
 ];
-
-/// No reason but work: it is to become parts.
-const UNSPLIT: &str = "not yet split";
 
 /// Methods and files of each type of a crate that is defined once there.
 type Types = BTreeMap<String, (usize, BTreeSet<String>)>;

@@ -75,7 +75,7 @@ impl CedarFs {
     /// `Stale` once detached.
     pub(crate) fn state(&self) -> Result<MutexGuard<'_, Attached>> {
         let state = self.lock();
-        match state.detached {
+        match state.is_detached() {
             true => Err(Kind::Stale.into()),
             false => Ok(state),
         }
@@ -131,7 +131,7 @@ impl FileSystem for CedarFs {
     }
 
     fn readdir(&self, _cx: &Ctx<'_>, dir: OpenId, from: Cookie, out: &mut DirBuf) -> Result<bool> {
-        self.state()?.readdir(dir, from, out)
+        self.state()?.listing().list(dir, from, out)
     }
 
     fn create(
@@ -212,12 +212,13 @@ impl FileSystem for CedarFs {
 
     fn getattr(&self, _cx: &Ctx<'_>, node: NodeId) -> Result<Attr> {
         let mut state = self.state()?;
-        let head = state.head(node)?;
-        state.attr_of(&head)
+        let mut attrs = state.attrs();
+        let head = attrs.head(node)?;
+        attrs.attr(&head)
     }
 
     fn setattr(&self, cx: &Ctx<'_>, node: NodeId, set: &SetAttr) -> Result<Attr> {
-        self.to_change()?.set_attr(cx, node, set)
+        self.to_change()?.attrs().set(cx, node, set)
     }
 
     fn readlink(&self, _cx: &Ctx<'_>, node: NodeId) -> Result<Vec<u8>> {
@@ -225,35 +226,35 @@ impl FileSystem for CedarFs {
     }
 
     fn getxattr(&self, _cx: &Ctx<'_>, node: NodeId, name: &[u8]) -> Result<Vec<u8>> {
-        self.state()?.get_xattr(node, name)
+        self.state()?.xattrs().get(node, name)
     }
 
     fn setxattr(&self, cx: &Ctx<'_>, node: NodeId, name: &[u8], value: &[u8]) -> Result<()> {
-        self.to_change()?.set_xattr(cx, node, name, Some(value))
+        self.to_change()?.xattrs().set(cx, node, name, Some(value))
     }
 
     fn listxattr(&self, _cx: &Ctx<'_>, node: NodeId) -> Result<Vec<Vec<u8>>> {
-        self.state()?.list_xattrs(node)
+        self.state()?.xattrs().list(node)
     }
 
     fn removexattr(&self, cx: &Ctx<'_>, node: NodeId, name: &[u8]) -> Result<()> {
-        self.to_change()?.set_xattr(cx, node, name, None)
+        self.to_change()?.xattrs().set(cx, node, name, None)
     }
 
     fn open(&self, _cx: &Ctx<'_>, node: NodeId, mode: Mode) -> Result<OpenId> {
-        self.state()?.open(node, mode)
+        self.state()?.open_files().open(node, mode)
     }
 
     fn read(&self, _cx: &Ctx<'_>, open: OpenId, offset: u64, buf: &mut [u8]) -> Result<usize> {
-        self.state()?.read(open, offset, buf)
+        self.state()?.open_files().read(open, offset, buf)
     }
 
     fn write(&self, cx: &Ctx<'_>, open: OpenId, offset: Option<u64>, data: &[u8]) -> Result<u64> {
-        self.to_change()?.write(cx, open, offset, data)
+        self.to_change()?.open_files().write(cx, open, offset, data)
     }
 
     fn fsync(&self, cx: &Ctx<'_>, open: OpenId, _data_only: bool) -> Result<()> {
-        self.state()?.fsync(cx, open)
+        self.state()?.open_files().fsync(cx, open)
     }
 
     fn extents(
@@ -264,10 +265,10 @@ impl FileSystem for CedarFs {
         len: u64,
         out: &mut Vec<Extent>,
     ) -> Result<()> {
-        self.state()?.extents(open, offset, len, out)
+        self.state()?.open_files().extents(open, offset, len, out)
     }
 
     fn close(&self, cx: &Ctx<'_>, open: OpenId) -> Result<()> {
-        self.state()?.close(cx, open)
+        self.state()?.open_files().close(cx, open)
     }
 }

@@ -2,14 +2,21 @@
 //! in several changes. A crash in between leaves a file that ends at one of the steps, as
 //! if its writer had come no further.
 
-use crate::attached::operations::Attached;
 use crate::change::file::File;
-use crate::change::names::Make;
+use crate::change::files::Files;
 use crate::change::nodes::Nodes;
-use crate::change::nodes::node_id;
-use volary_core::{Ctx, Entry, Name, Result, SetAttr};
+use volary_core::{Ctx, Result};
 
-impl Attached {
+/// Growth in as few changes as it takes.
+pub(crate) struct Steps<'a> {
+    files: &'a mut Files,
+}
+
+impl<'a> Steps<'a> {
+    pub(crate) fn of(files: &'a mut Files) -> Self {
+        Self { files }
+    }
+
     /// Writes bytes in one change.
     ///
     /// # Errors
@@ -46,11 +53,7 @@ impl Attached {
         data: &[u8],
     ) -> Result<u64> {
         let page = self.files.core.layout.page_len();
-        let had = Nodes::of(&mut self.files)
-            .home(uid)?
-            .1
-            .size
-            .saturating_sub(at);
+        let had = Nodes::of(self.files).home(uid)?.1.size.saturating_sub(at);
         let (over, mut rest) = data.split_at(data.len().min(had as usize));
         let (mut end, mut step) = (at + over.len() as u64, rest.len());
         while !rest.is_empty() {
@@ -77,10 +80,12 @@ impl Attached {
         cx: &Ctx<'_>,
         uid: u64,
         size: u64,
-        last: impl FnOnce(&mut Self) -> Result<T>,
+        last: impl FnOnce(&mut Files) -> Result<T>,
     ) -> Result<T> {
-        let before = Nodes::of(&mut self.files).home(uid)?.1.size;
-        let done = self.grow_in_steps(cx, uid, size).and_then(|()| last(self));
+        let before = Nodes::of(self.files).home(uid)?.1.size;
+        let done = self
+            .grow_in_steps(cx, uid, size)
+            .and_then(|()| last(self.files));
         if done.is_err() {
             // What failed is the answer; that the rest of it stays is no worse.
             let _ = self.resize(cx, uid, before, |now| now > before);
@@ -92,7 +97,7 @@ impl Attached {
         let page = u64::from(self.files.core.layout.page);
         let mut step = size;
         loop {
-            let now = Nodes::of(&mut self.files).home(uid)?.1.size;
+            let now = Nodes::of(self.files).home(uid)?.1.size;
             if now >= size {
                 return Ok(());
             }
@@ -121,27 +126,5 @@ impl Attached {
             head.touch(cx.now, true);
             Nodes::of(c).keep(&place, head)
         })
-    }
-
-    /// Makes a file, and grows it to the size that `set` asks for.
-    ///
-    /// # Errors
-    /// As [`make`](Self::make), after which there is no such file.
-    pub(crate) fn make_in_steps(
-        &mut self,
-        cx: &Ctx<'_>,
-        dir: u64,
-        name: Name<'_>,
-        what: Make<'_>,
-        set: &SetAttr,
-    ) -> Result<Entry> {
-        let empty = SetAttr { size: None, ..*set };
-        let node = node_id(dir)?;
-        let made = self.make(cx, node, name, what, &empty)?;
-        let grown = self.set_attr(cx, made.node, &SetAttr::size(set.size.unwrap_or(0)));
-        match grown {
-            Ok(attr) => Ok(Entry { attr, ..made }),
-            Err(e) => self.unlink(cx, node, name).and(Err(e)),
-        }
     }
 }

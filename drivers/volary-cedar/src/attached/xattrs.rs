@@ -1,6 +1,7 @@
 //! Extended attributes: all of a node, one after the other, in its parts.
 
-use crate::attached::operations::Attached;
+use crate::attached::attrs::Attrs;
+use crate::change::files::Files;
 use crate::change::nodes::Nodes;
 use crate::change::nodes::uid_of;
 use crate::change::versions::Versions;
@@ -50,14 +51,23 @@ const KEEP: &[u8] = b"user.cedar.keep";
 /// It is not listed, and only read.
 const VERSIONS: &[u8] = b"user.cedar.versions";
 
-impl Attached {
+/// Extended attributes of nodes.
+pub(crate) struct Xattrs<'a> {
+    files: &'a mut Files,
+}
+
+impl<'a> Xattrs<'a> {
+    pub(crate) fn of(files: &'a mut Files) -> Self {
+        Self { files }
+    }
+
     /// Returns all attributes of a node, those that stand for its versions too.
     ///
     /// # Errors
     /// `Stale`, `Corrupt`, `Io`.
-    pub(crate) fn list_xattrs(&mut self, node: NodeId) -> Result<Vec<Vec<u8>>> {
-        let keep = self.head(node)?.keep;
-        let all = self.xattrs(node)?.into_iter().map(|(name, _)| name);
+    pub(crate) fn list(&mut self, node: NodeId) -> Result<Vec<Vec<u8>>> {
+        let keep = Attrs::of(self.files).head(node)?.keep;
+        let all = self.stored(node)?.into_iter().map(|(name, _)| name);
         let keep = (keep > 1).then(|| KEEP.to_vec());
         Ok(all.chain(keep).collect())
     }
@@ -67,12 +77,12 @@ impl Attached {
         if name != KEEP && name != VERSIONS {
             return Ok(None);
         }
-        let head = self.head(node)?;
+        let head = Attrs::of(self.files).head(node)?;
         if name == KEEP {
             return Ok((head.keep > 1).then(|| head.keep.to_string().into_bytes()));
         }
         let mut all = vec![head.version];
-        all.extend(Versions::of(&mut self.files).older(&head)?);
+        all.extend(Versions::of(self.files).older(&head)?);
         let words: Vec<String> = all.iter().map(u32::to_string).collect();
         Ok((head.line != 0).then(|| words.join(" ").into_bytes()))
     }
@@ -86,26 +96,26 @@ impl Attached {
         };
         self.files
             .change(cx.now, |c| Versions::of(c).set_keep(uid, keep, cx.now))?;
-        Versions::of(&mut self.files).shed(uid, cx.now)
+        Versions::of(self.files).shed(uid, cx.now)
     }
 
     /// Returns all attributes of a node that are stored.
     ///
     /// # Errors
     /// `Stale`, `Corrupt`, `Io`.
-    fn xattrs(&mut self, node: NodeId) -> Result<Vec<Xattr>> {
-        let head = self.head(node)?;
-        let bytes = Nodes::of(&mut self.files).parts(&head, Part::Xattrs)?;
+    fn stored(&mut self, node: NodeId) -> Result<Vec<Xattr>> {
+        let head = Attrs::of(self.files).head(node)?;
+        let bytes = Nodes::of(self.files).parts(&head, Part::Xattrs)?;
         decode(&bytes).ok_or_else(bad)
     }
 
     /// # Errors
     /// `NoXattr`.
-    pub(crate) fn get_xattr(&mut self, node: NodeId, name: &[u8]) -> Result<Vec<u8>> {
+    pub(crate) fn get(&mut self, node: NodeId, name: &[u8]) -> Result<Vec<u8>> {
         if let Some(value) = self.of_versions(node, name)? {
             return Ok(value);
         }
-        let all = self.xattrs(node)?;
+        let all = self.stored(node)?;
         let found = all.into_iter().find(|(n, _)| n == name);
         found
             .map(|(_, value)| value)
@@ -117,7 +127,7 @@ impl Attached {
     /// # Errors
     /// `Invalid` for what is no number of versions to keep; `NotPermitted` for the
     /// versions that there are; `Unsupported` for a node of the remote to stand for; `NoXattr` for one to take away; `TooBig`, `NoSpace`.
-    pub(crate) fn set_xattr(
+    pub(crate) fn set(
         &mut self,
         cx: &Ctx<'_>,
         node: NodeId,
@@ -126,7 +136,7 @@ impl Attached {
     ) -> Result<()> {
         let uid = uid_of(node)?;
         self.files.core.writable()?;
-        if name == KEEP && (value.is_some() || self.head(node)?.keep > 1) {
+        if name == KEEP && (value.is_some() || Attrs::of(self.files).head(node)?.keep > 1) {
             return self.set_keep(cx, uid, value);
         }
         if name == VERSIONS {
@@ -136,7 +146,7 @@ impl Attached {
             let words = "a volume that was made without a remote";
             return Err(Error::note(Kind::Unsupported, words));
         }
-        let mut all = self.xattrs(node)?;
+        let mut all = self.stored(node)?;
         let at = all.iter().position(|(n, _)| n == name);
         match (at, value) {
             (None, None) => return Err(Kind::NoXattr.into()),

@@ -4,7 +4,6 @@ use crate::change::files::Files;
 use crate::change::nodes::Nodes;
 use crate::change::sealing::Sealing;
 use crate::change::versions::Versions;
-use crate::commit::core::Batch;
 use crate::disk::leader::Leader;
 use crate::disk::runs::{Run, Runs};
 use crate::name_table::entry::Head;
@@ -35,7 +34,7 @@ impl<'a> File<'a> {
         if size > head.size
             && let Some(page) = self.page_past(runs, head.size)
         {
-            self.files.core.check_rest(page)?;
+            self.files.core.batch.check_rest(page)?;
         }
         if total <= have {
             return Ok(());
@@ -82,13 +81,13 @@ impl<'a> File<'a> {
             let old = runs.leader();
             let gone = runs.cut(self.files.core.layout.pages_for(size));
             // What is kept for it is not behind its end any more.
-            self.files.core.reserved.give_back(head.uid);
+            self.files.core.map.give_back_kept(head.uid);
             if !gone.is_empty() {
-                self.files.core.free(gone);
+                self.files.core.txn.free(gone);
                 Nodes::of(self.files).set_runs(head, old, &runs)?;
             }
             if let Some(page) = self.page_past(&runs, size) {
-                self.files.core.free_rest(page);
+                self.files.core.txn.free_rest(page);
             }
         } else if size > head.size {
             self.grow(head, &mut runs, size, false)?;
@@ -337,23 +336,15 @@ impl<'a> File<'a> {
         if !self.files.core.through {
             return Ok(());
         }
-        let Batch { fresh, sent, .. } = &mut self.files.core.batch;
-        while let Some((&page, leader)) = fresh.iter().find(|(page, _)| !sent.contains(page)) {
-            let image = leader.encode(
-                &self.files.core.layout,
-                page,
-                self.files.core.log.epoch,
-                self.files.core.log.seq,
-            );
-            self.files.core.cache.write(
-                self.files.core.layout.offset(page),
-                &image,
-                Stage::DATA,
-            )?;
-            fresh.remove(&page);
-            sent.insert(page);
+        let core = &mut self.files.core;
+        let (epoch, seq) = (core.log.epoch(), core.log.seq());
+        while let Some((page, leader)) = core.batch.unsent() {
+            let image = leader.encode(&core.layout, page, epoch, seq);
+            let at = core.layout.offset(page);
+            core.cache.write(at, &image, Stage::DATA)?;
+            core.batch.sent(page);
         }
-        self.files.core.cache.write_stage(Stage::DATA)
+        core.cache.write_stage(Stage::DATA)
     }
 }
 

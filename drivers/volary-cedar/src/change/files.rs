@@ -81,7 +81,7 @@ impl Files {
             },
             |files| files.core.commit(now),
         )?;
-        if self.core.is_due(now) {
+        if self.core.batch.is_due(now, self.core.commit_time) {
             self.core.commit(now)?;
         }
         Ok(done)

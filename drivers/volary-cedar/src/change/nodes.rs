@@ -304,9 +304,10 @@ impl<'a> Nodes<'a> {
     /// `Corrupt`, `Io`.
     pub(crate) fn destroy(&mut self, mut head: Head) -> Result<()> {
         let runs = self.runs(&head)?;
-        self.core
-            .set_leader(head.uid, runs.leader(), &Runs::default());
-        self.core.free(runs.0);
+        let none = Runs::default();
+        let txn = &mut self.core.txn;
+        txn.set_leader(&self.core.layout, head.uid, runs.leader(), &none);
+        txn.free(runs.0);
         if made(Mistake::PartsStay) {
             return Ok(());
         }
@@ -375,7 +376,8 @@ impl<'a> Nodes<'a> {
         }
         head.runs = first.to_vec();
         self.set_parts(head, Part::Runs, &Runs::encode(rest))?;
-        self.core.set_leader(head.uid, old, runs);
+        let txn = &mut self.core.txn;
+        txn.set_leader(&self.core.layout, head.uid, old, runs);
         Ok(())
     }
 

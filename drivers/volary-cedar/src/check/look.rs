@@ -37,7 +37,12 @@ pub(super) fn look(
         progress,
         total: u64::from(
             files.core.layout.table_len
-                - files.core.vam.table_free().min(files.core.layout.table_len),
+                - files
+                    .core
+                    .map
+                    .vam()
+                    .table_free()
+                    .min(files.core.layout.table_len),
         ),
     };
     Tree::of(&mut files.core).walk(&mut tree)?;
@@ -179,12 +184,12 @@ fn copies(files: &Files, pages: &[u32], recovered: &Recovered, problems: &mut Ve
 }
 
 fn map(files: &Files, vam: &Vam, recovered: &Recovered, other: bool, problems: &mut Vec<Problem>) {
-    if !recovered.map_loaded || other || *vam == files.core.vam {
+    if !recovered.map_loaded || other || vam == files.core.map.vam() {
         return;
     }
     let message = format!(
         "the saved map has {} pages free, by the name table there are {}",
-        files.core.vam.free(),
+        files.core.map.vam().free(),
         vam.free()
     );
     problems.push(Problem {
@@ -201,7 +206,7 @@ fn map(files: &Files, vam: &Vam, recovered: &Recovered, other: bool, problems: &
 /// Holds the copies of a logged map to each other, unless pages of it are to be
 /// written from the log anyway.
 fn map_copies(files: &Files, recovered: &Recovered, problems: &mut Vec<Problem>) {
-    let bad = files.core.map_home.pages_due();
+    let bad = files.core.map.pages_due();
     if !files.core.layout.logs_map || recovered.records > 0 || bad == 0 {
         return;
     }

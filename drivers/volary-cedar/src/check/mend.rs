@@ -29,7 +29,7 @@ pub(super) fn mend(dev: Arc<dyn BlockDevice>, now: Time, fixes: &[Fix]) -> Resul
     let (mut files, _) = open(dev, &MEND)?;
     // What is in use by files that are not right yet must not be given out.
     files.core.begin()?;
-    files.core.distrust_map();
+    files.core.map.distrust();
     if fixes.contains(&Fix::Salvage) {
         // What else there is to mend is seen once that is done.
         salvage(&mut files, now)?;
@@ -47,8 +47,7 @@ pub(super) fn mend(dev: Arc<dyn BlockDevice>, now: Time, fixes: &[Fix]) -> Resul
         Ok(vam) => vam,
         Err(_) => Tree::of(&mut files.core).rebuild_map_as_far_as_it_goes()?,
     };
-    files.core.map_saved &= vam == files.core.vam;
-    files.core.vam = vam;
+    files.core.map.replace(vam);
     files.core.leave(now)
 }
 
@@ -59,8 +58,7 @@ fn apply(files: &mut Files, fix: &Fix, now: Time) -> Result<()> {
         // The map is built anew at the end, and saved in place of the wrong one,
         // which may be of the same commit.
         Fix::Map => {
-            files.core.map_saved = false;
-            files.core.map_slot = 1 - files.core.map_slot;
+            files.core.map.discard_saved();
             Ok(())
         }
         Fix::Root => files.change(now, |c| Nodes::of(c).make_root(now, 0o755, 0, 0)),
@@ -69,7 +67,7 @@ fn apply(files: &mut Files, fix: &Fix, now: Time) -> Result<()> {
         Fix::Leader(uid) => {
             let runs = Nodes::of(files).runs_of_uid(*uid)?;
             files.change(now, |c| {
-                c.core.set_leader(*uid, None, &runs);
+                c.core.txn.set_leader(&c.core.layout, *uid, None, &runs);
                 Ok(())
             })
         }

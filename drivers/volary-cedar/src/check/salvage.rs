@@ -310,7 +310,7 @@ fn build(files: &mut Files, cells: &Cells, used: &BTreeSet<u32>, now: Time) -> R
             }
             let mut image =
                 page::build(index, level, files.core.layout.nonce, len, &group).to_vec();
-            stamp(&mut image, files.core.log.epoch, files.core.log.seq);
+            stamp(&mut image, files.core.log.epoch(), files.core.log.seq());
             pages.push((index, image.into()));
             below.push((least, index.to_le_bytes().to_vec().into()));
         }
@@ -352,11 +352,12 @@ fn replace(
         files.core.table.forget(index);
     }
     files.change(now, |c| {
-        c.core.txn.pages.insert(0, root.clone());
+        c.core.txn.put_page(0, root.clone());
         Ok(())
     })?;
     files.core.commit(now)?;
-    files.core.vam = Tree::of(&mut files.core).rebuild_map_as_far_as_it_goes()?;
-    files.core.map_saved = false;
+    let vam = Tree::of(&mut files.core).rebuild_map_as_far_as_it_goes()?;
+    files.core.map.replace(vam);
+    files.core.map.outdate();
     Ok(())
 }

@@ -1,18 +1,17 @@
 //! Committing: data first, then one log record; and entering a third of the log
 //! (paper, sections 5.3 and 5.4).
 
-use crate::commit::core::{Core, Pending, Takes};
+use crate::commit::batch::Logged;
+use crate::commit::core::{Core, Takes};
+use crate::commit::log_state::third_of;
+use crate::commit::map_pages::{read_map_back, write_map};
 use crate::disk::ondisk::stamp;
-use crate::log::{self, Anchor, Place};
+use crate::log;
 use crate::mistakes::{Mistake, made};
 use crate::name_table::page::Image;
 use crate::name_table::table::{read_back, write_home};
-use std::collections::BTreeMap;
 use volary_block::Stage;
-use volary_core::{Error, Kind, Result, Time};
-
-/// Pages of a record: what belongs where.
-type Logged = Vec<(u32, Image)>;
+use volary_core::{Kind, Result, Time};
 
 impl Core {
     /// Makes all changes so far durable.
@@ -58,159 +57,90 @@ impl Core {
     /// # Errors
     /// `Corrupt` if there is no epoch after this; `Io`.
     pub(crate) fn start_epoch(&mut self) -> Result<()> {
-        if !made(Mistake::SameEpoch) {
-            let none = || {
-                let at = self.layout.offset(self.layout.anchor);
-                let found = format!("epoch {}", self.log.epoch);
-                Error::corrupt("anchor", at, found, "an epoch that another follows")
-            };
-            self.log.epoch = self.log.epoch.checked_add(1).ok_or_else(none)?;
-        }
-        self.map_goes_home()?;
-        self.log.position = 0;
-        self.log.third = 0;
-        self.log.before = 0;
-        self.log.records.clear();
-        self.anchor_at(0, self.log.seq)
-    }
-
-    /// Writes to both anchors that the log begins at `position` with record `seq`.
-    /// The copy that is older, or bad, is written first.
-    fn anchor_at(&mut self, position: u32, seq: u64) -> Result<()> {
-        let anchor = Anchor {
-            stamp: self.log.anchor.stamp + 1,
-            epoch: self.log.epoch,
-            position,
-            seq,
-            durable: self.log.seq.saturating_sub(1),
-        };
-        let order = [1 - self.log.newer, self.log.newer];
-        log::write_anchors(&**self.cache.device(), &self.layout, &anchor, order)?;
-        self.log.anchor = anchor;
-        Ok(())
+        self.log.next_epoch(&self.layout)?;
+        let (map, at) = self.map_at();
+        map.go_home(&at)?;
+        self.log.start(&self.layout, &self.cache)
     }
 
     fn commit_batch(&mut self, now: Time) -> Result<()> {
-        let seq = self.log.seq;
-        for (page, leader) in std::mem::take(&mut self.batch.fresh) {
-            if made(Mistake::NewLeaderForgotten) {
-                continue;
-            }
-            let image = leader.encode(&self.layout, page, self.log.epoch, seq);
-            self.cache
-                .write(self.layout.offset(page), &image, Stage::DATA)?;
-        }
-        match made(Mistake::RecordBeforeData) {
-            true => self.cache.write_stage(Stage::DATA)?,
-            false => self.cache.commit()?,
-        }
-        if self.batch.pages.is_empty() && self.batch.leaders.is_empty() {
+        self.write_data()?;
+        if self.batch.logs_nothing() {
             return Ok(());
         }
-        self.map_saved = false;
-        let logged = self.freeze();
-        let position = self.log.position;
+        self.map.outdate();
+        let (epoch, seq) = (self.log.epoch(), self.log.seq());
+        let logged = self.batch.images(&self.table, &self.layout, epoch, seq);
+        let position = self.log.position();
         let len = log::record_len(logged.len());
-        for third in [self.third_of(position), self.third_of(position + len - 1)] {
-            if third != self.log.third {
-                self.enter(third, position, seq)?;
+        let begins_in = third_of(&self.layout, position);
+        let ends_in = third_of(&self.layout, position + len - 1);
+        for third in [begins_in, ends_in] {
+            if third != self.log.third() {
+                self.enter(third)?;
             }
         }
-        let place = Place {
-            epoch: self.log.epoch,
-            seq,
-            position,
-            before: self.log.before,
-            time: now.secs,
-        };
-        let told = self.tell();
-        let built = log::build(&self.layout, place, &logged, told.as_ref());
+        let told = self.map.tell(&self.layout, &self.batch);
+        let built = log::build(&self.layout, self.log.next(now), &logged, told.as_ref());
         let dev = self.cache.device();
         dev.write_at(self.layout.offset(self.layout.log + position), &built.bytes)?;
         if !made(Mistake::RecordNotFlushed) {
             self.cache.flush()?;
         }
-        self.log.before = built.head_crc;
-        self.log.records.push_back((position, len, seq));
-        self.log.position = log::next_place(&self.layout, position + len);
-        self.log.seq += 1;
+        self.log.append(&self.layout, len, built.head_crc);
         let third = match made(Mistake::TagByEnd) {
-            true => self.third_of(position + len - 1),
-            false => self.third_of(position),
+            true => ends_in,
+            false => begins_in,
         };
         self.committed(logged, third);
-        self.told(told.as_ref(), third)
+        let (map, at) = self.map_at();
+        map.told(&at, told.as_ref(), third)
     }
 
-    fn third_of(&self, position: u32) -> u8 {
-        (position / self.layout.third.max(1)) as u8
-    }
-
-    /// Returns the images that the record logs: those of the name table first.
-    fn freeze(&self) -> Logged {
-        let (epoch, seq) = (self.log.epoch, self.log.seq);
-        let tables = self.batch.pages.iter().filter_map(|index| {
-            let mut image = self.table.get(*index)?.to_vec();
-            stamp(&mut image, epoch, seq);
-            Some((self.layout.table_a + index, image.into()))
-        });
-        let leaders = self.batch.leaders.iter().map(|(page, leader)| {
-            let image = leader.encode(&self.layout, *page, epoch, seq);
-            (*page, image.into())
-        });
-        match made(Mistake::LeaderNotLogged) {
-            true => tables.collect(),
-            false => tables.chain(leaders).collect(),
+    /// Writes what must be durable before the record, and has it so.
+    fn write_data(&mut self) -> Result<()> {
+        let (epoch, seq) = (self.log.epoch(), self.log.seq());
+        for (page, leader) in self.batch.take_fresh() {
+            if made(Mistake::NewLeaderForgotten) {
+                continue;
+            }
+            let image = leader.encode(&self.layout, page, epoch, seq);
+            self.cache
+                .write(self.layout.offset(page), &image, Stage::DATA)?;
+        }
+        match made(Mistake::RecordBeforeData) {
+            true => self.cache.write_stage(Stage::DATA),
+            false => self.cache.commit(),
         }
     }
 
     /// A record is durable: what it freed is free, what it logged is pending.
     fn committed(&mut self, logged: Logged, third: u8) {
         let batch = std::mem::take(&mut self.batch);
-        for run in batch.freed.iter() {
-            self.vam.mark(run.start, run.len, false);
-            let gone: Vec<u32> = self
-                .leaders
-                .range(run.start..run.start.saturating_add(run.len))
-                .map(|(page, _)| *page)
-                .collect();
-            for page in gone {
-                self.leaders.remove(&page);
-            }
+        for run in batch.freed().iter() {
+            self.map.give(run);
+            self.leaders.forget(run);
         }
         for (target, image) in logged {
             match target.checked_sub(self.layout.table_a) {
                 Some(index) if index < self.layout.table_len => {
                     self.table.logged(index, image, third);
                 }
-                _ => drop(self.leaders.insert(target, Pending { image, third })),
+                _ => self.leaders.logged(target, image, third),
             }
         }
     }
 
     /// Enters a third: whatever has its newest image only there goes home, and
     /// the log begins behind it. Only then may it be overwritten.
-    fn enter(&mut self, third: u8, position: u32, seq: u64) -> Result<()> {
+    fn enter(&mut self, third: u8) -> Result<()> {
         if !made(Mistake::AnchorBeforeHome) {
             self.go_home(third)?;
         }
-        let mut moved = false;
-        while let Some((start, _, _)) = self.log.records.front().copied() {
-            if self.third_of(start) != third {
-                break;
-            }
-            self.log.records.pop_front();
-            moved = true;
-        }
-        self.log.third = third;
-        if !moved {
+        if !self.log.enter(&self.layout, third) {
             return Ok(());
         }
-        let (position, seq) = match self.log.records.front() {
-            Some((start, _, seq)) => (*start, *seq),
-            None => (position, seq),
-        };
-        self.anchor_at(position, seq)?;
+        self.log.write_anchor(&self.layout, &self.cache)?;
         self.go_home(third)
     }
 
@@ -218,29 +148,25 @@ impl Core {
     fn go_home(&mut self, third: u8) -> Result<()> {
         let mut due = self.table.due(third);
         if made(Mistake::SkipChangedAgain) {
-            due.retain(|(index, _)| !self.batch.pages.contains(index));
+            due.retain(|(index, _)| !self.batch.has_page(*index));
         }
         if made(Mistake::HomeFromCache) {
             for (index, image) in &mut due {
                 *image = self.uncommitted(*index, image);
             }
         }
-        let leaders: BTreeMap<u32, Image> = self
-            .leaders
-            .iter()
-            .filter(|(_, pending)| pending.third == third)
-            .map(|(page, pending)| (*page, pending.image.clone()))
-            .collect();
-        let map = match made(Mistake::MapStaysAway) {
+        let leaders = self.leaders.due(third);
+        let (map, at) = self.map_at();
+        let map_due = match made(Mistake::MapStaysAway) {
             true => Vec::new(),
-            false => self.map_due(third),
+            false => map.due(&at, third),
         };
-        if due.is_empty() && leaders.is_empty() && map.is_empty() {
+        if due.is_empty() && leaders.is_empty() && map_due.is_empty() {
             return Ok(());
         }
-        self.write_map(0, &map)?;
+        write_map(&self.layout, &self.cache, 0, &map_due)?;
         if made(Mistake::MapCopiesAtOnce) {
-            self.write_map(1, &map)?;
+            write_map(&self.layout, &self.cache, 1, &map_due)?;
         }
         write_home(&self.cache, &self.layout, &due)?;
         for (page, image) in leaders.iter().filter(|_| !made(Mistake::LeaderStaysAway)) {
@@ -249,15 +175,15 @@ impl Core {
         if !made(Mistake::HomeNotFlushed) {
             self.cache.flush()?;
         }
-        if !map.is_empty() {
-            self.write_map(1, &map)?;
+        if !map_due.is_empty() {
+            write_map(&self.layout, &self.cache, 1, &map_due)?;
             self.cache.flush()?;
         }
         read_back(&**self.cache.device(), &self.layout, &due)?;
-        self.read_map_back(&map)?;
-        self.map_home.came_home(1 << third);
+        read_map_back(&self.layout, &self.cache, &map_due)?;
+        self.map.came_home(third);
         self.table.came_home(third);
-        self.leaders.retain(|_, pending| pending.third != third);
+        self.leaders.came_home(third);
         Ok(())
     }
 
@@ -265,7 +191,7 @@ impl Core {
     fn uncommitted(&self, index: u32, committed: &Image) -> Image {
         let now = self.table.get(index).unwrap_or_else(|| committed.clone());
         let mut image = now.to_vec();
-        stamp(&mut image, self.log.epoch, self.log.seq);
+        stamp(&mut image, self.log.epoch(), self.log.seq());
         image.into()
     }
 
@@ -275,25 +201,11 @@ impl Core {
     /// # Errors
     /// `Io`.
     pub(crate) fn save_map(&mut self) -> Result<()> {
-        if self.layout.logs_map || self.map_saved || self.takes != Takes::Changes {
+        if !self.map.is_unsaved(&self.layout) || self.takes != Takes::Changes {
             return Ok(());
         }
-        let first = {
-            let [first, second] = self.layout.maps();
-            if self.map_slot == 0 { first } else { second }
-        };
-        let seq = match made(Mistake::MapOfNextCommit) {
-            true => self.log.seq,
-            false => self.log.seq.saturating_sub(1),
-        };
-        let bytes = self.vam.encode(&self.layout, first, self.log.epoch, seq);
-        let written = self
-            .cache
-            .device()
-            .write_at(self.layout.offset(first), &bytes);
-        let result = written.and_then(|()| self.cache.flush());
-        self.map_slot = 1 - self.map_slot;
-        self.map_saved = result.is_ok();
+        let (map, at) = self.map_at();
+        let result = map.save(&at);
         self.or_fail(result)
     }
 
@@ -308,63 +220,12 @@ impl Core {
         }
         let result = (0..3).try_for_each(|third| self.go_home(third));
         self.or_fail(result)?;
-        self.map_home.left();
+        self.map.left();
         self.save_map()?;
-        if self.log.records.is_empty() {
+        if self.log.is_empty() {
             return Ok(());
         }
-        self.log.records.clear();
-        let result = self.anchor_at(self.log.position, self.log.seq);
+        let result = self.log.empty(&self.layout, &self.cache);
         self.or_fail(result)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::cedar::CEDAR;
-    use crate::look::info::LOOK;
-    use crate::recover::{How, open};
-    use crate::tree::btree::Tree;
-    use std::sync::Arc;
-    use volary_block::MemDevice;
-    use volary_core::{Format, Make, Options, Time};
-
-    /// Paper, section 5.3: "this simple algorithm averages 5/6ths of the log in use".
-    #[test]
-    fn five_sixths_of_the_log_are_in_use() {
-        let dev = Arc::new(MemDevice::new(4 << 20));
-        let make = Make {
-            options: Options::parse("page=512,log=642k"),
-            ..Make::default()
-        };
-        CEDAR.make(dev.clone(), "cedar", &make).unwrap();
-        let how = How {
-            read_only: false,
-            ..LOOK
-        };
-        let (mut core, _) = open(dev, &how).unwrap();
-        let (mut used, mut samples, mut end) = (0, 0, 0);
-        for i in 0..3000_u32 {
-            let key = (i % 50).to_be_bytes();
-            core.change(Time::EPOCH, |c| Tree::of(&mut c.core).put(&key, &[7; 100]))
-                .unwrap();
-            core.core.commit(Time::EPOCH).unwrap();
-            end = end.max(core.core.log.position);
-            if i > 500 {
-                used += core
-                    .core
-                    .log
-                    .records
-                    .iter()
-                    .map(|r| u64::from(r.1))
-                    .sum::<u64>();
-                samples += 1;
-            }
-        }
-        // Behind the last place where the longest record fits none begins.
-        let share = used as f64 / (samples * u64::from(end)) as f64;
-        let whole = used as f64 / (samples * u64::from(core.core.layout.log_len())) as f64;
-        println!("{share:.3} of what records fill is in use, {whole:.3} of the log");
-        assert!((share - 5.0 / 6.0).abs() < 0.03, "{share}");
     }
 }

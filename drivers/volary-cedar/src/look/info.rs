@@ -85,20 +85,16 @@ pub(crate) fn info(dev: Arc<dyn BlockDevice>) -> Result<Vec<Fact>> {
     let page = u64::from(files.core.layout.page);
     out.push(Fact::number(
         "free",
-        u64::from(files.core.vam.free()) * page,
+        u64::from(files.core.map.vam().free()) * page,
         "bytes",
     ));
     out.push(Fact::number(
         "free in the name table",
-        u64::from(files.core.vam.table_free()),
+        u64::from(files.core.map.vam().table_free()),
         "pages",
     ));
-    out.push(Fact::number("epoch", u64::from(files.core.log.epoch), ""));
-    out.push(Fact::number(
-        "last record",
-        files.core.log.seq.saturating_sub(1),
-        "",
-    ));
+    out.push(Fact::number("epoch", u64::from(files.core.log.epoch()), ""));
+    out.push(Fact::number("last record", files.core.log.last(), ""));
     out.push(Fact::word("state", state(&recovered)));
     Ok(out)
 }

@@ -38,7 +38,8 @@ pub(crate) fn map(dev: Arc<dyn BlockDevice>, cells: usize) -> Result<VolumeMap> 
     }
     files
         .core
-        .vam
+        .map
+        .vam()
         .free_runs()
         .for_each(|run| add(run, Use::Free));
     map.add_breaks(breaks);

@@ -14,6 +14,7 @@ use crate::attached::fs::CedarFs;
 use crate::change::nodes::{node_id, uid_of};
 use crate::commit::core::Takes;
 use crate::name_table::entry::Head;
+use crate::remote::cache::FarNodes;
 use crate::remote::connection::{Connection, walk};
 use parking_lot::{Condvar, Mutex};
 use std::collections::{BTreeMap, BTreeSet};
@@ -57,7 +58,9 @@ impl CachedFs {
         let connection = Connection::new(remote.filter(|_| can_note))?;
         let mut caps = local.caps();
         let root = node_id(crate::name_table::entry::ROOT_UID)?;
-        let is_cache = local.state()?.far(root).is_ok_and(|far| far.is_some());
+        let is_cache = FarNodes::of(&mut local.state()?.files)
+            .far(root)
+            .is_ok_and(|far| far.is_some());
         if is_cache {
             caps = caps.without(Caps::WRITE);
         }
@@ -78,7 +81,7 @@ impl CachedFs {
 
     /// Returns what is known of a node, if it is one of the remote.
     pub(crate) fn far(&self, node: NodeId) -> Result<Option<Head>> {
-        self.local.state()?.far(node)
+        FarNodes::of(&mut self.local.state()?.files).far(node)
     }
 
     /// Returns the error for content that is not here while the remote is not to be asked.
@@ -113,7 +116,7 @@ impl CachedFs {
         if self.local.state()?.files.core.writable().is_err() {
             return Ok(None);
         }
-        let path = || self.local.state()?.far_path(uid);
+        let path = || FarNodes::of(&mut self.local.state()?.files).far_path(uid);
         self.connection.ask(cx, uid, &path, ask)
     }
 
@@ -125,7 +128,7 @@ impl CachedFs {
     pub(crate) fn look(&self, cx: &Ctx<'_>, head: Head) -> Result<Head> {
         match self.ask(cx, head.uid, |fs, node| fs.getattr(cx, node)) {
             Ok(Some(far)) if far.kind == head.kind => {
-                self.local.to_change()?.note_far(cx, head.uid, &far)
+                FarNodes::of(&mut self.local.to_change()?.files).note_far(cx, head.uid, &far)
             }
             Ok(None) => Ok(head),
             Ok(Some(_)) => lost(head),
@@ -135,7 +138,7 @@ impl CachedFs {
     }
 
     pub(crate) fn entry(&self, head: &Head) -> Result<Entry> {
-        self.local.state()?.entry(head)
+        self.local.state()?.attrs().entry(head)
     }
 
     // ---- Directories ----
@@ -154,7 +157,7 @@ impl CachedFs {
         match listed {
             Some((far, seen)) => {
                 let mut state = self.local.to_change()?;
-                state.end_listing(cx, dir, &seen, &far)
+                FarNodes::of(&mut state.files).end_listing(cx, dir, &seen, &far)
             }
             None => Ok(()),
         }
@@ -184,7 +187,7 @@ impl CachedFs {
                     },
                 };
                 let mut state = self.local.to_change()?;
-                match state.record(cx, dir, entry.name, &attr) {
+                match FarNodes::of(&mut state.files).record(cx, dir, entry.name, &attr) {
                     Ok(found) => {
                         let uid = uid_of(found.node)?;
                         self.connection.know(uid, attr.node);
@@ -214,12 +217,12 @@ impl CachedFs {
             return Err(Error::note(Kind::Io, words));
         };
         let far = fs.getattr(cx, walk(cx, &fs, path)?)?;
-        self.local.to_change()?.link_far(cx, node, path, &far)
+        FarNodes::of(&mut self.local.to_change()?.files).link_far(cx, node, path, &far)
     }
 
     /// Returns the path that a link stands for.
     pub(crate) fn path_of(&self, head: &Head) -> Result<Vec<u8>> {
-        let path = self.local.state()?.far_path(head.uid)?;
+        let path = FarNodes::of(&mut self.local.state()?.files).far_path(head.uid)?;
         let mut out = path.link;
         for (_, name) in path.below {
             if out.last() != Some(&b'/') {

@@ -1,6 +1,8 @@
 //! What an attached volume does for nodes of the remote, each call under the lock.
 
-use crate::attached::operations::Attached;
+use crate::attached::attrs::Attrs;
+use crate::attached::open_files::OpenFiles;
+use crate::change::files::Files;
 use crate::change::nodes::Nodes;
 use crate::change::nodes::{node_id, uid_of};
 use crate::change::sealing::Sealing;
@@ -14,13 +16,22 @@ use volary_core::{Attr, Ctx, Entry, FileKind, Kind, Mode, Name, NodeId, OpenId, 
 /// Names of a directory that are looked at together.
 const SOME: usize = 256;
 
-impl Attached {
+/// Nodes of the remote, as an attached volume has them.
+pub(crate) struct FarNodes<'a> {
+    files: &'a mut Files,
+}
+
+impl<'a> FarNodes<'a> {
+    pub(crate) fn of(files: &'a mut Files) -> Self {
+        Self { files }
+    }
+
     /// Returns what is known of a node, if it is one of the remote.
     ///
     /// # Errors
     /// `Stale`, `Corrupt`, `Io`.
     pub(crate) fn far(&mut self, node: NodeId) -> Result<Option<Head>> {
-        Ok(Some(self.head(node)?).filter(|head| head.far.is_some()))
+        Ok(Some(Attrs::of(self.files).head(node)?).filter(|head| head.far.is_some()))
     }
 
     /// Returns what a name in a directory leads to, if that is a node of the remote.
@@ -28,7 +39,7 @@ impl Attached {
     /// # Errors
     /// `Stale`, `Corrupt`, `Io`.
     pub(crate) fn far_at(&mut self, dir: NodeId, name: Name<'_>) -> Result<Option<Head>> {
-        match Nodes::of(&mut self.files).find(uid_of(dir)?, name.as_bytes())? {
+        match Nodes::of(self.files).find(uid_of(dir)?, name.as_bytes())? {
             Some((_, Named::Head(head))) => Ok(Some(head).filter(|head| head.far.is_some())),
             _ => Ok(None),
         }
@@ -39,7 +50,7 @@ impl Attached {
     /// # Errors
     /// As [`far_path`](Links::far_path).
     pub(crate) fn far_path(&mut self, uid: u64) -> Result<Path> {
-        Links::of(&mut self.files).far_path(uid)
+        Links::of(self.files).far_path(uid)
     }
 
     /// Notes what the remote says of a node.
@@ -72,13 +83,13 @@ impl Attached {
             .change(cx.now, |c| Links::of(c).record(dir, name, far, cx.now));
         let head = match recorded {
             Err(e) if e == Kind::NotEmpty => {
-                Links::of(&mut self.files).forget_name(dir, name, cx.now)?;
+                Links::of(self.files).forget_name(dir, name, cx.now)?;
                 self.files
                     .change(cx.now, |c| Links::of(c).record(dir, name, far, cx.now))?
             }
             recorded => recorded?,
         };
-        self.entry(&head)
+        Attrs::of(self.files).entry(&head)
     }
 
     /// Forgets the names of a directory of the remote but those of the nodes `seen`, and
@@ -102,7 +113,7 @@ impl Attached {
             from = crate::change::cookies::past_name(dir, &last.name);
             for (place, uid) in names {
                 if !seen.contains(&uid) {
-                    Links::of(&mut self.files).forget_name(dir, &place.name, cx.now)?;
+                    Links::of(self.files).forget_name(dir, &place.name, cx.now)?;
                 }
             }
         }
@@ -155,7 +166,7 @@ impl Attached {
     /// # Errors
     /// `Stale`, `Corrupt`, `Io`.
     pub(crate) fn use_whole(&mut self, cx: &Ctx<'_>, uid: u64) -> Result<bool> {
-        let (_, head) = Nodes::of(&mut self.files).home(uid)?;
+        let (_, head) = Nodes::of(self.files).home(uid)?;
         if !head.far.is_some_and(|far| far.whole) {
             return Ok(false);
         }
@@ -181,10 +192,10 @@ impl Attached {
         offset: u64,
         buf: &mut [u8],
     ) -> Result<Option<usize>> {
-        let node = node_id(self.opened(open)?)?;
-        match self.head(node)?.is_away() {
+        let node = node_id(OpenFiles::of(self.files).node(open)?)?;
+        match Attrs::of(self.files).head(node)?.is_away() {
             true => Ok(None),
-            false => self.read(open, offset, buf).map(Some),
+            false => OpenFiles::of(self.files).read(open, offset, buf).map(Some),
         }
     }
 
@@ -199,7 +210,7 @@ impl Attached {
         let pages = self.files.core.layout.pages_for(size);
         match pages > self.files.core.layout.data_pages() {
             true => Ok(false),
-            false => Links::of(&mut self.files).make_room_far(pages, cx.now),
+            false => Links::of(self.files).make_room_far(pages, cx.now),
         }
     }
 
@@ -212,7 +223,7 @@ impl Attached {
         let uid = self
             .files
             .change(cx.now, |c| Links::of(c).begin_copy(of, size, cx.now))?;
-        Ok(self.add_open(uid, Mode::Write))
+        Ok(OpenFiles::of(self.files).add(uid, Mode::Write))
     }
 
     /// Gives what a copy holds to the file of the remote that it is of. False if that was
@@ -227,14 +238,14 @@ impl Attached {
         of: u64,
         seen: &Seen,
     ) -> Result<bool> {
-        let uid = self.opened(copy)?;
+        let uid = OpenFiles::of(self.files).node(copy)?;
         let sums = self.files.seals.waiting.remove(&uid);
         let done = self
             .files
             .change(cx.now, |c| Links::of(c).end_copy(uid, of, seen, cx.now))?;
         if done && let Some(sums) = sums {
             self.files.seals.waiting.insert(of, sums);
-            Sealing::of(&mut self.files).seal(of, cx.now)?;
+            Sealing::of(self.files).seal(of, cx.now)?;
         }
         Ok(done)
     }
@@ -260,6 +271,6 @@ impl Attached {
     /// # Errors
     /// As a change.
     pub(crate) fn forget_names_in(&mut self, cx: &Ctx<'_>, dir: u64) -> Result<()> {
-        Links::of(&mut self.files).forget_names_in(dir, cx.now)
+        Links::of(self.files).forget_names_in(dir, cx.now)
     }
 }

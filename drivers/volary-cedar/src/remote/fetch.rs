@@ -2,6 +2,7 @@
 
 use crate::name_table::entry::Seen;
 use crate::remote::attached::{CachedFs, is_gone};
+use crate::remote::cache::FarNodes;
 use std::collections::btree_map::Entry;
 use std::time::Duration;
 use volary_core::{Attr, Ctx, Error, Fs, Kind, Mode, NodeId, OpenId, Result};
@@ -95,7 +96,7 @@ impl CachedFs {
 
     /// Uses what is here of a file while the remote cannot be reached.
     fn as_it_was(&self, cx: &Ctx<'_>, uid: u64) -> Result<Content> {
-        if self.local.state()?.use_whole(cx, uid)? {
+        if FarNodes::of(&mut self.local.state()?.files).use_whole(cx, uid)? {
             return Ok(Content::Here);
         }
         Err(self.not_here())
@@ -111,22 +112,22 @@ impl CachedFs {
     ) -> Result<Fetched> {
         {
             let mut state = self.local.to_change()?;
-            let head = state.note_far(cx, uid, far)?;
+            let head = FarNodes::of(&mut state.files).note_far(cx, uid, far)?;
             if head.far.is_some_and(|far| far.whole) {
-                state.use_whole(cx, uid)?;
+                FarNodes::of(&mut state.files).use_whole(cx, uid)?;
                 return Ok(Fetched::Whole);
             }
-            if !state.make_room_far(cx, far.size)? {
+            if !FarNodes::of(&mut state.files).make_room_far(cx, far.size)? {
                 return Ok(Fetched::NoRoom);
             }
         }
-        let begun = self.local.to_change()?.begin_copy(cx, uid, far.size);
+        let begun = FarNodes::of(&mut self.local.to_change()?.files).begin_copy(cx, uid, far.size);
         let copy = match begun {
             Err(e) if e == Kind::NoSpace => return Ok(Fetched::NoRoom),
             begun => begun?,
         };
         let fetched = self.fetch(cx, uid, fs, (node, open), far, copy);
-        let closed = self.local.state()?.close(cx, copy);
+        let closed = self.local.state()?.open_files().close(cx, copy);
         match fetched {
             Err(Failed::Here(e)) if e == Kind::NoSpace => Ok(Fetched::NoRoom),
             Err(Failed::There(e)) if e == Kind::Io => {
@@ -164,6 +165,7 @@ impl CachedFs {
             let part = part.get(..n).unwrap_or_default();
             let mut state = self.local.to_change().map_err(Failed::Here)?;
             state
+                .open_files()
                 .write(cx, copy, Some(at), part)
                 .map_err(Failed::Here)?;
             at += n as u64;
@@ -172,7 +174,10 @@ impl CachedFs {
             return Ok(Fetched::Changed);
         }
         let mut state = self.local.to_change().map_err(Failed::Here)?;
-        match state.end_copy(cx, copy, uid, &seen).map_err(Failed::Here)? {
+        match FarNodes::of(&mut state.files)
+            .end_copy(cx, copy, uid, &seen)
+            .map_err(Failed::Here)?
+        {
             true => Ok(Fetched::Whole),
             false => Ok(Fetched::Changed),
         }
@@ -186,7 +191,7 @@ impl CachedFs {
         offset: u64,
         buf: &mut [u8],
     ) -> Result<usize> {
-        let uid = self.local.state()?.opened(open)?;
+        let uid = self.local.state()?.open_files().node(open)?;
         for _ in 0..TRIES {
             if let Content::Through(fs, far) = self.bring(cx, uid)? {
                 let read = fs.read(cx, far, offset, buf);
@@ -199,7 +204,9 @@ impl CachedFs {
                 drop(through);
                 return read.and_then(|n| fs.close(cx, far).map(|()| n));
             }
-            if let Some(n) = self.local.state()?.read_if_here(open, offset, buf)? {
+            if let Some(n) =
+                FarNodes::of(&mut self.local.state()?.files).read_if_here(open, offset, buf)?
+            {
                 return Ok(n);
             }
         }

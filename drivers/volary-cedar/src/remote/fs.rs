@@ -5,6 +5,7 @@ use crate::attached::xattrs::REMOTE;
 use crate::change::nodes::{node_id, uid_of};
 use crate::name_table::entry::Head;
 use crate::remote::attached::{CachedFs, is_gone, not_ours};
+use crate::remote::cache::FarNodes;
 use crate::remote::fetch::Content;
 use crate::remote::link::Links;
 use std::time::Duration;
@@ -48,7 +49,7 @@ impl FileSystem for CachedFs {
 
     fn lookup(&self, cx: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<Entry> {
         let Some(head) = self.far(dir)? else {
-            let found = self.local.state()?.far_at(dir, name)?;
+            let found = FarNodes::of(&mut self.local.state()?.files).far_at(dir, name)?;
             return match found {
                 Some(link) => self.entry(&self.look(cx, link)?),
                 None => self.local.lookup(cx, dir, name),
@@ -60,7 +61,12 @@ impl FileSystem for CachedFs {
         match self.ask(cx, head.uid, |fs, node| fs.lookup(cx, node, name)) {
             Ok(Some(found)) => {
                 let mut state = self.local.to_change()?;
-                let entry = state.record(cx, head.uid, name.as_bytes(), &found.attr)?;
+                let entry = FarNodes::of(&mut state.files).record(
+                    cx,
+                    head.uid,
+                    name.as_bytes(),
+                    &found.attr,
+                )?;
                 self.connection.know(uid_of(entry.node)?, found.node);
                 Ok(entry)
             }
@@ -80,7 +86,7 @@ impl FileSystem for CachedFs {
 
     fn readdir(&self, cx: &Ctx<'_>, dir: OpenId, from: Cookie, out: &mut DirBuf) -> Result<bool> {
         if from == Cookie::START {
-            let uid = self.local.state()?.opened(dir)?;
+            let uid = self.local.state()?.open_files().node(dir)?;
             if self.far(node_id(uid)?)?.is_some_and(|head| head.is_dir()) {
                 match self.list(cx, uid) {
                     Err(e) if is_gone(&e) => return Err(Kind::Stale.into()),
@@ -100,7 +106,7 @@ impl FileSystem for CachedFs {
         set: &SetAttr,
     ) -> Result<(Entry, OpenId)> {
         self.must_be_own(dir)?;
-        let link = self.local.state()?.far_at(dir, name)?;
+        let link = FarNodes::of(&mut self.local.state()?.files).far_at(dir, name)?;
         if link.is_some() && how != Create::New {
             return Err(not_ours());
         }
@@ -151,9 +157,9 @@ impl FileSystem for CachedFs {
     /// A link to a directory goes with what is known of the names in that.
     fn rmdir(&self, cx: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<()> {
         self.must_be_own(dir)?;
-        let link = self.local.state()?.far_at(dir, name)?;
+        let link = FarNodes::of(&mut self.local.state()?.files).far_at(dir, name)?;
         if let Some(link) = link.filter(Head::is_dir) {
-            self.local.to_change()?.forget_names_in(cx, link.uid)?;
+            FarNodes::of(&mut self.local.to_change()?.files).forget_names_in(cx, link.uid)?;
         }
         self.local.rmdir(cx, dir, name)
     }
@@ -199,7 +205,7 @@ impl FileSystem for CachedFs {
         match self.ask(cx, head.uid, |fs, node| fs.readlink(cx, node))? {
             Some(target) => {
                 let mut state = self.local.to_change()?;
-                state.note_target(cx, head.uid, &far.seen, &target)?;
+                FarNodes::of(&mut state.files).note_target(cx, head.uid, &far.seen, &target)?;
                 Ok(target)
             }
             None => Err(self.not_here()),
@@ -256,7 +262,7 @@ impl FileSystem for CachedFs {
         if let Some((fs, far)) = through {
             return fs.read(cx, far, offset, buf);
         }
-        let read = self.local.state()?.read_if_here(open, offset, buf)?;
+        let read = FarNodes::of(&mut self.local.state()?.files).read_if_here(open, offset, buf)?;
         match read {
             Some(n) => Ok(n),
             None => self.read_again(cx, open, offset, buf),
@@ -279,7 +285,7 @@ impl FileSystem for CachedFs {
         len: u64,
         out: &mut Vec<Extent>,
     ) -> Result<()> {
-        let uid = self.local.state()?.opened(open)?;
+        let uid = self.local.state()?.open_files().node(open)?;
         match self.far(node_id(uid)?)?.is_some_and(|head| head.is_away()) {
             true => Err(Kind::Unsupported.into()),
             false => self.local.extents(cx, open, offset, len, out),

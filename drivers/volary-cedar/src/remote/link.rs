@@ -154,7 +154,7 @@ impl<'a> Links<'a> {
     fn give_content_up(&mut self, head: &mut Head) -> Result<()> {
         let runs = Nodes::of(self.files).runs(head)?;
         Nodes::of(self.files).set_runs(head, runs.leader(), &Runs::default())?;
-        self.files.core.free(runs.0);
+        self.files.core.txn.free(runs.0);
         self.files.seals.waiting.remove(&head.uid);
         Sealing::of(self.files).set_sums(head, None)?;
         if let Some(far) = &mut head.far {
@@ -432,10 +432,7 @@ impl<'a> Links<'a> {
     /// # Errors
     /// As [`change`](Files::change).
     pub(crate) fn make_room_far(&mut self, pages: u32, now: Time) -> Result<bool> {
-        let free = |c: &Self| {
-            let waiting = c.files.core.batch.freed.pages();
-            u64::from(c.files.core.vam.free()) + waiting
-        };
+        let free = |c: &Self| c.files.core.free_pages();
         let (wanted, spare) = (
             u64::from(pages),
             self.files.core.layout.data_pages() / SPARE,

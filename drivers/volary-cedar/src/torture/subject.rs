@@ -128,7 +128,7 @@ pub(super) fn must_be_clean(dev: Arc<dyn BlockDevice>) -> Result<(), String> {
 fn map_must_be_known(dev: &Arc<dyn BlockDevice>) -> Result<(), String> {
     let (files, recovered) = open(dev.clone(), &LOOK).map_err(words)?;
     let log = LogImage::read(&**dev, &files.core.layout);
-    let newest = log.chain(&files.core.log.anchor).pop();
+    let newest = log.chain(files.core.log.anchor()).pop();
     let untold = newest.is_some_and(|record| record.told.is_none());
     match recovered.map_loaded || untold || !files.core.layout.logs_map {
         true => Ok(()),

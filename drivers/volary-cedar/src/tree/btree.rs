@@ -190,7 +190,7 @@ impl<'a> Tree<'a> {
         let found = way.leaf.seek(key);
         let (Ok(at) | Err(at)) = found;
         if let Some(image) = way.leaf.spliced(at, found.is_ok(), Some((key, value))) {
-            self.core.txn.pages.insert(way.index, image);
+            self.core.txn.put_page(way.index, image);
             return Ok(());
         }
         let mut cells = page::to_change(&way.leaf);
@@ -279,7 +279,7 @@ impl<'a> Tree<'a> {
             self.core.layout.page_len(),
             cells,
         );
-        self.core.txn.pages.insert(index, image);
+        self.core.txn.put_page(index, image);
         Ok(())
     }
 
@@ -295,7 +295,7 @@ impl<'a> Tree<'a> {
         let less = way.leaf.spliced(at, true, None);
         if let Some(image) = less.filter(|image| way.above.is_empty() || !self.is_low(image.used()))
         {
-            self.core.txn.pages.insert(way.index, image);
+            self.core.txn.put_page(way.index, image);
             return Ok(true);
         }
         let mut cells = page::to_change(&way.leaf);
@@ -331,7 +331,7 @@ impl<'a> Tree<'a> {
         }
         let mut parent = page::to_change(&step.image);
         if cells.is_empty() {
-            self.core.free_page(index);
+            self.core.txn.free_page(index);
             parent.remove(step.at);
             return self.shrink(above, step.index, level + 1, parent);
         }
@@ -367,7 +367,7 @@ impl<'a> Tree<'a> {
             return self.set(index, level, &cells);
         }
         self.set(left, level, &joined)?;
-        self.core.free_page(right);
+        self.core.txn.free_page(right);
         parent.remove(left_at + 1);
         self.shrink(above, step.index, level + 1, parent)
     }
@@ -379,7 +379,7 @@ impl<'a> Tree<'a> {
             [(_, only)] if level > 0 => {
                 let child = page::child(only);
                 let image = self.core.page(child)?;
-                self.core.free_page(child);
+                self.core.txn.free_page(child);
                 self.shrink_root(page::level(&image), &page::to_change(&image))
             }
             _ => self.set(0, level, cells),
