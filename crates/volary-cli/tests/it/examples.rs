@@ -30,14 +30,6 @@ fn examples(help: &str) -> Vec<&str> {
     lines.map_while(|line| line.strip_prefix("  ")).collect()
 }
 
-/// Returns whether all that was found wrong is what a tmpfs of Linux can do, on which the sandbox may be: it
-/// gives an entry twice to who lists by `seekdir` while others are renamed.
-fn tells_of_tmpfs(example: &str, out: &str) -> bool {
-    example == "volary conform --write tree"
-        && out.contains("what_stays_is_given_once_while_others_are_renamed: ")
-        && out.trim_end().ends_with(" 1 failed")
-}
-
 #[test]
 fn every_example_of_every_help_page_does_what_it_says() {
     let all = verbs(&Sandbox::empty());
@@ -57,12 +49,7 @@ fn every_example_of_every_help_page_does_what_it_says() {
             // The report of `sim` is no complaint.
             let is_report = verb == "sim" && run.err.starts_with("disk ");
             let err = if is_report { "" } else { &run.err };
-            let code = if tells_of_tmpfs(example, &run.out) {
-                0
-            } else {
-                run.code
-            };
-            assert_eq!((code, err), (0, ""), "{example}\n{}", run.out);
+            assert_eq!((run.code, err), (0, ""), "{example}\n{}", run.out);
         }
         if sandbox.path("disk.img").exists() {
             sandbox.is_clean("disk.img");
