@@ -107,6 +107,37 @@ const SHARED: [(&[&str], &str); 1] = [(
     "the volume is shared with what is there, and not filled",
 )];
 
+/// Cases that a directory of the host as a volume does otherwise.
+const ON_HOST: [(&[&str], &str); 1] = [(
+    &["a_reader_sees_each_write_whole_or_not_at_all"],
+    "Linux's page cache takes a write page by page while others read",
+)];
+
+/// Those that it does with an option only.
+const WITH_SUID: [(&[&str], &str); 1] = [(
+    &["all_twelve_mode_bits_come_back"],
+    "set-uid and set-gid bits of files are set with -o suid only",
+)];
+
+/// Cases for which an export has no way.
+const BY_NFS: [(&[&str], &str); 3] = [
+    (
+        &["a_punched_hole_reads_as_zeros"],
+        "NFS does not punch holes",
+    ),
+    (
+        &["an_open_for_reading_takes_no_writes"],
+        "NFS has no opens: who opened a file for reading could write it",
+    ),
+    (
+        &[
+            "fifos_sockets_and_devices_are_kept",
+            "mknod_over_what_is_there_is_refused",
+        ],
+        "a server may make no devices",
+    ),
+];
+
 /// What the scratch directory's name begins with.
 const SCRATCH: &str = "volary-conform";
 
@@ -275,7 +306,8 @@ impl Conform {
         let fail = |e: volary::Error| Fail::volume(&opening.source, &e);
         let done = make_dir(&fs, fs.root(), &name).map_err(fail);
         let done = done.and_then(|scratch| {
-            let report = self.write_in(&fs, scratch, &running);
+            let suite = self.writing(&fs, scratch, &running);
+            let report = self.run_suite(opening.excused(suite)?);
             let printed = report.and_then(|report| self.print(&report));
             if !running.end() {
                 return Err(self.still_used(&name));
@@ -294,7 +326,8 @@ impl Conform {
         detached.map(|()| exit)
     }
 
-    fn write_in(&self, fs: &Fs, scratch: NodeId, running: &Running) -> Done<Report> {
+    /// Returns the suite that writes, each case in a directory of its own in `scratch`.
+    fn writing(&self, fs: &Fs, scratch: NodeId, running: &Running) -> Suite {
         let (below, count, running) = (Arc::clone(fs), AtomicU32::new(0), running.clone());
         let make = move || {
             let case = running.clone();
@@ -302,7 +335,7 @@ impl Conform {
             let dir = make_dir(&below, scratch, &name).expect("a directory for the case");
             Fresh::new(Arc::new(Within::new(Arc::clone(&below), dir))).keeping(case)
         };
-        self.run_suite(Suite::new(self.shown(), make).leave_out_all(&SHARED))
+        Suite::new(self.shown(), make).leave_out_all(&SHARED)
     }
 }
 
@@ -324,6 +357,23 @@ impl Opening {
             layers: args.options.layers.clone(),
             reports: Mutex::default(),
         })
+    }
+
+    /// Returns a suite that writes, without what this source cannot keep.
+    fn excused(&self, suite: Suite) -> Done<Suite> {
+        match &self.source {
+            Source::Host { .. } => {
+                let suid = self.attach.options.flag("suid", false);
+                let suid = suid.map_err(|e| Fail::usage(format!("-o: {e}")))?;
+                let suite = suite.own_clock().leave_out_all(&ON_HOST);
+                Ok(match suid {
+                    true => suite,
+                    false => suite.leave_out_all(&WITH_SUID),
+                })
+            }
+            Source::Nfs(_) => Ok(suite.own_clock().leave_out_all(&BY_NFS)),
+            _ => Ok(suite),
+        }
     }
 
     fn open(&self) -> Done<Fs> {

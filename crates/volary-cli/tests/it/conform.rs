@@ -1,6 +1,7 @@
 //! `volary conform`: the suite on volumes, and on directories of somebody else's file system.
 
 use crate::sandbox::Sandbox;
+use crate::serving::Serving;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
@@ -114,6 +115,26 @@ fn writing_on_the_host_touches_nothing_beside_its_own_directory() {
     let report: Value = serde_json::from_str(&run.out).unwrap();
     assert!(report["passed"].as_array().unwrap().len() > 100, "{report}");
     assert_eq!(look(&sandbox.path("src")), before);
+}
+
+/// Both have clocks of their own, which no call can set.
+#[test]
+fn a_directory_as_a_volume_and_an_export_keep_their_word() {
+    let sandbox = Sandbox::new();
+    let mut lines = vec![
+        "conform --json --write host:tree".to_owned(),
+        "conform --json --write -o suid host:tree".to_owned(),
+    ];
+    let serving = Serving::start(&sandbox, "--squash none unix.img");
+    let url = format!("nfs://127.0.0.1:{}/unix", serving.port());
+    lines.push(format!("conform --json --write {url}"));
+    for line in lines {
+        let run = sandbox.run(&line);
+        assert_eq!(run.code, 0, "{line}: {}{}", run.out, run.err);
+        assert!(passed(&run.out) > 100, "{line}: {}", run.out);
+    }
+    serving.stop("-TERM");
+    sandbox.is_clean("unix.img");
 }
 
 #[test]
