@@ -155,7 +155,8 @@ fn a_scheme_is_a_volume_wherever_one_is_asked_for() {
         b"example"
     );
     assert!(done(&["tree", "--layer", "subtree=/net", &source]).contains("host"));
-    assert!(refused(&["info", &source]).contains("on no device"));
+    assert!(done(&["info", &source]).contains("kv"));
+    assert!(refused(&["fsck", "-n", &source]).contains("on no device"));
     assert!(refused(&["ls", "kv:/no/such/file"]).contains("/no/such/file"));
     assert!(refused(&["ls", "-o", "colour=red", &source]).contains("colour"));
     // A file of such a name is reached with a backslash, and with its directory.
