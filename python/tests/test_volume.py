@@ -45,7 +45,8 @@ def test_trees_go_in_and_come_out(tmp_path):
     image = tmp_path / "disk.img"
     volary.mkfs(image, "fat32", "64M")
     with volary.open(image, write=True) as vol:
-        assert vol.copy_in(tree / ".") == 2
+        # A path of pathlib has no "/." at its end.
+        assert vol.copy_in(f"{tree}/.") == 2
         assert vol.copy_in(str(tree / "docs"), "/again") == 1
         with pytest.raises(FileNotFoundError, match="gone"):
             vol.copy_in(tmp_path / "gone")

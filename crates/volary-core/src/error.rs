@@ -140,12 +140,13 @@ const HOST_FULL: &str = "the host's disk is full; free some of it";
 
 /// An error: a [`Kind`], and where it helps, what exactly and where.
 /// Two words long, so that it costs nothing where it does not happen.
+#[derive(Clone)]
 pub struct Error {
     kind: Kind,
     detail: Option<Box<Detail>>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Detail {
     Io(IoDetail),
     Corrupt(Corrupt),

@@ -127,19 +127,17 @@ impl Bytes {
         Error::corrupt(what, self.start.saturating_add(offset), found, expected)
     }
 
-    /// Returns what a library that read a [`Cursor`] says: the device's own error, or damage of `what`.
+    /// Returns what a library that read a [`Cursor`] says: the device's own error, however deep the library has it in its
+    /// own, or damage of `what`.
     pub fn failed(&self, what: &'static str, offset: u64, e: io::Error) -> Error {
-        let words = e.to_string();
-        let inner = e.into_inner().and_then(|e| e.downcast::<Error>().ok());
-        match inner {
-            Some(e) => *e,
-            None => self.corrupt(
+        own(&e).unwrap_or_else(|| {
+            self.corrupt(
                 what,
                 offset,
-                format!("unreadable ({words})"),
+                format!("unreadable ({e})"),
                 "one that makes sense",
-            ),
-        }
+            )
+        })
     }
 
     /// Returns the place on the device of `len` bytes at `offset`.
@@ -174,6 +172,22 @@ pub struct Cursor {
     left: Option<Arc<AtomicU64>>,
 }
 
+/// Returns the error of volary's in a chain of others.
+fn own(e: &io::Error) -> Option<Error> {
+    let mut at: Option<&(dyn std::error::Error + 'static)> = Some(e);
+    while let Some(e) = at {
+        if let Some(own) = e.downcast_ref::<Error>() {
+            return Some(own.clone());
+        }
+        // What an `io::Error` holds is not its source.
+        at = match e.downcast_ref::<io::Error>() {
+            Some(e) => e.get_ref().map(|inner| inner as _),
+            None => e.source(),
+        };
+    }
+    None
+}
+
 /// How much of a [`Cursor`] may be read.
 #[derive(Debug)]
 pub struct Allowance {
@@ -183,7 +197,8 @@ pub struct Allowance {
 
 impl Cursor {
     /// Returns the stream so that it fails once `most` bytes were read and not allowed anew: for libraries that keep
-    /// what they read, as long as the volume says that it is.
+    /// what they read, as long as the volume says that it is. A sixteenth of `Attach::memory` is enough for most; what a
+    /// library takes before it reads is not counted.
     pub fn bounded(mut self, most: u64) -> (Self, Allowance) {
         let left = Arc::new(AtomicU64::new(most));
         self.left = Some(left.clone());
@@ -270,6 +285,33 @@ mod tests {
             bytes.vec("v", 0, u64::MAX, usize::MAX).unwrap_err(),
             Kind::Corrupt
         );
+    }
+
+    /// A library's error with another in it.
+    #[derive(Debug)]
+    struct Library(io::Error);
+
+    impl std::fmt::Display for Library {
+        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            write!(f, "the library failed")
+        }
+    }
+
+    impl std::error::Error for Library {
+        fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+            Some(&self.0)
+        }
+    }
+
+    #[test]
+    fn the_devices_error_is_found_within_a_librarys() {
+        let device = || Error::note(Kind::Io, "a bad sector");
+        let within = io::Error::other(Library(io::Error::other(device())));
+        let e = bytes().failed("an archive", 7, within);
+        assert_eq!((e.kind(), e.to_string()), (Kind::Io, device().to_string()));
+        let e = bytes().failed("an archive", 7, io::Error::other("no such method"));
+        let corrupt = e.as_corrupt().expect("damage");
+        assert_eq!((corrupt.what, corrupt.offset), ("an archive", 7));
     }
 
     #[test]

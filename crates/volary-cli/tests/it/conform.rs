@@ -125,8 +125,11 @@ fn a_directory_as_a_volume_and_an_export_keep_their_word() {
         "conform --json --write host:tree".to_owned(),
         "conform --json --write -o suid host:tree".to_owned(),
     ];
-    let serving = Serving::start(&sandbox, "--squash none unix.img");
-    let url = format!("nfs://127.0.0.1:{}/unix", serving.port());
+    sandbox
+        .run("mkfs -q -t ffs2 --size 32M --seed 1 ffs.img")
+        .ok();
+    let serving = Serving::start(&sandbox, "--squash none ffs.img");
+    let url = format!("nfs://127.0.0.1:{}/ffs", serving.port());
     lines.push(format!("conform --json --write {url}"));
     for line in lines {
         let run = sandbox.run(&line);
@@ -134,7 +137,7 @@ fn a_directory_as_a_volume_and_an_export_keep_their_word() {
         assert!(passed(&run.out) > 100, "{line}: {}", run.out);
     }
     serving.stop("-TERM");
-    sandbox.is_clean("unix.img");
+    sandbox.run("fsck -n ffs.img").ok();
 }
 
 #[test]

@@ -15,7 +15,7 @@ pub enum Lack {
     Special,
     /// Permission bits are not compared.
     Modes,
-    /// Owners and groups are not compared.
+    /// Owners and groups are not compared, though the volume claims `MODES`.
     Owners,
     /// Times are not compared.
     Times,
@@ -25,7 +25,7 @@ pub enum Lack {
     Links,
     /// Entries whose names have more bytes are not there.
     NamesOver(usize),
-    /// Entries whose names are refused are not there, nor is what they hold.
+    /// Entries for whose names it returns true are refused: they are not there, nor is what they hold.
     Names(fn(&[u8]) -> bool),
     /// Of names that differ in case only, the first is there.
     Case,
