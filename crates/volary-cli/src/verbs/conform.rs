@@ -138,6 +138,12 @@ const BY_NFS: [(&[&str], &str); 3] = [
     ),
 ];
 
+/// One for which an export without hard links has none.
+const WITHOUT_LINKS: [(&[&str], &str); 1] = [(
+    &["a_replacing_rename_never_leaves_the_name_free"],
+    "without hard links an open file is renamed away before another takes its name",
+)];
+
 /// What the scratch directory's name begins with.
 const SCRATCH: &str = "volary-conform";
 
@@ -307,7 +313,7 @@ impl Conform {
         let done = make_dir(&fs, fs.root(), &name).map_err(fail);
         let done = done.and_then(|scratch| {
             let suite = self.writing(&fs, scratch, &running);
-            let report = self.run_suite(opening.excused(suite)?);
+            let report = self.run_suite(opening.excused(suite, &fs.caps())?);
             let printed = report.and_then(|report| self.print(&report));
             if !running.end() {
                 return Err(self.still_used(&name));
@@ -360,7 +366,7 @@ impl Opening {
     }
 
     /// Returns a suite that writes, without what this source cannot keep.
-    fn excused(&self, suite: Suite) -> Done<Suite> {
+    fn excused(&self, suite: Suite, caps: &Caps) -> Done<Suite> {
         match &self.source {
             Source::Host { .. } => {
                 let suid = self.attach.options.flag("suid", false);
@@ -371,7 +377,13 @@ impl Opening {
                     false => suite.leave_out_all(&WITH_SUID),
                 })
             }
-            Source::Nfs(_) => Ok(suite.own_clock().leave_out_all(&BY_NFS)),
+            Source::Nfs(_) => {
+                let suite = suite.own_clock().leave_out_all(&BY_NFS);
+                Ok(match caps.has(Caps::HARD_LINKS) {
+                    true => suite,
+                    false => suite.leave_out_all(&WITHOUT_LINKS),
+                })
+            }
             _ => Ok(suite),
         }
     }
