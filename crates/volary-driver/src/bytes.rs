@@ -129,6 +129,7 @@ impl Bytes {
 
     /// Returns what a library that read a [`Cursor`] says: the device's own error, however deep the library has it in its
     /// own, or damage of `what`.
+    #[expect(clippy::needless_pass_by_value, reason = "as `map_err` has it")]
     pub fn failed(&self, what: &'static str, offset: u64, e: io::Error) -> Error {
         own(&e).unwrap_or_else(|| {
             self.corrupt(
