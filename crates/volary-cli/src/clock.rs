@@ -43,30 +43,16 @@ pub(crate) struct Parts {
 }
 
 const DAY: i64 = 86_400;
-/// Days from 0000-03-01 to 1970-01-01.
-const EPOCH_DAYS: i64 = 719_468;
-/// Days in 400 years.
-const ERA: i64 = 146_097;
 
 impl Parts {
-    /// Of a time, in UTC. Years are counted from March inside, so that a leap
-    /// day is the last of its year.
+    /// Returns the parts of a time, in UTC.
     pub(crate) fn of(time: Time) -> Self {
-        let days = time.secs.div_euclid(DAY) + EPOCH_DAYS;
+        let (year, month, day) = time.date();
         let rest = time.secs.rem_euclid(DAY);
-        let (era, of_era) = (days.div_euclid(ERA), days.rem_euclid(ERA));
-        let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-        let of_year = of_era - (365 * year + year / 4 - year / 100);
-        let march_month = (5 * of_year + 2) / 153;
-        let month = if march_month < 10 {
-            march_month + 3
-        } else {
-            march_month - 9
-        };
         Self {
-            year: year + era * 400 + i64::from(month <= 2),
-            month: small(month),
-            day: small(of_year - (153 * march_month + 2) / 5 + 1),
+            year,
+            month: small(month.into()),
+            day: small(day.into()),
             hour: small(rest / 3600),
             minute: small(rest % 3600 / 60),
             second: small(rest % 60),
@@ -85,17 +71,11 @@ impl Parts {
         if !in_range {
             return None;
         }
-        let year = self.year - i64::from(self.month <= 2);
-        let march_month = (i64::from(self.month) + 9) % 12;
-        let of_year = (153 * march_month + 2) / 5 + i64::from(self.day) - 1;
-        let (era, in_era) = (year.div_euclid(400), year.rem_euclid(400));
-        let of_era = in_era * 365 + in_era / 4 - in_era / 100 + of_year;
-        let days = era * ERA + of_era - EPOCH_DAYS;
-        let secs = days * DAY
-            + i64::from(self.hour) * 3600
-            + i64::from(self.minute) * 60
-            + i64::from(self.second);
-        let time = Time::new(secs, self.nanos);
+        let secs =
+            i64::from(self.hour) * 3600 + i64::from(self.minute) * 60 + i64::from(self.second);
+        let year = i32::try_from(self.year).ok()?;
+        let whole = Time::from_date(year, self.month.into(), self.day.into(), secs);
+        let time = Time::new(whole.secs, self.nanos);
         // The 31st of a month that has 30 days comes out as another day.
         (Self::of(time).day == self.day || self.second == 60).then_some(time)
     }

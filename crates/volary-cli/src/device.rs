@@ -4,7 +4,7 @@ use crate::kind::KindArg;
 use crate::plugins::PluginArgs;
 use crate::volumes::{AttachArgs, OptionArgs};
 
-/// What is on a device, and the plug-ins whose volumes are on none, which are told of as that.
+/// How to tell what is on a device; and plug-ins, so that a plug-in's volume, which is on none, is refused by name.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub(crate) struct DeviceArgs {
     #[command(flatten)]

@@ -205,7 +205,7 @@ fn image_before_colon(path: &Path) -> Option<(&[u8], &[u8])> {
         .then_some((image, rest))
 }
 
-/// Returns whether a path begins in a directory of the root that the host has not: it is a path in a volume, as a rule.
+/// Returns whether the host has no directory of the root that a path starts with. It is usually a path in a volume.
 fn is_of_no_host(path: &Path) -> bool {
     let mut parts = path.components();
     let first = parts.nth(1).filter(|_| path.is_absolute());

@@ -41,6 +41,20 @@ impl Time {
         Self::from_secs((year * 365 + leap_days + day_of_year - 719_468) * 86_400 + secs)
     }
 
+    /// Returns year, month and day in UTC by the Gregorian calendar, as [`from_date`](Self::from_date) takes them.
+    pub const fn date(self) -> (i64, u32, u32) {
+        let days = self.secs.div_euclid(86_400) + 719_468;
+        let (era, of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
+        let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+        let of_year = of_era - (365 * year + year / 4 - year / 100);
+        // Counted from March, as above.
+        let months = (5 * of_year + 2) / 153;
+        let day = of_year - (153 * months + 2) / 5 + 1;
+        let is_next = months >= 10;
+        let month = if is_next { months - 9 } else { months + 3 };
+        (era * 400 + year + is_next as i64, month as u32, day as u32)
+    }
+
     /// Returns the last multiple of `step` nanoseconds that is not after this time.
     /// A step of 0 leaves it as it is.
     #[must_use]
@@ -127,11 +141,20 @@ mod tests {
         ] {
             let time = Time::from_date(year, month, day, 5);
             assert_eq!(time, Time::from_secs(secs + 5), "{year}-{month}-{day}");
+            assert_eq!(time.date(), (i64::from(year), month, day));
         }
         assert_eq!(
             Time::from_date(2025, 13, 32, 0),
             Time::from_date(2026, 2, 1, 0)
         );
+        for day in (-150_000..150_000).map(|day| day * 86_400 + 3661) {
+            let (year, month, day_of_month) = Time::from_secs(day).date();
+            let back = Time::from_date(year as i32, month, day_of_month, 3661);
+            assert_eq!(back.secs, day);
+        }
+        for secs in [i64::MIN, i64::MAX] {
+            Time::from_secs(secs).date();
+        }
         Time::from_date(i32::MIN, u32::MAX, u32::MAX, 0);
         Time::from_date(i32::MAX, u32::MAX, u32::MAX, 0);
     }

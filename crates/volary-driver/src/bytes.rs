@@ -127,8 +127,8 @@ impl Bytes {
         Error::corrupt(what, self.start.saturating_add(offset), found, expected)
     }
 
-    /// Returns what a library that read a [`Cursor`] says: the device's own error, however deep the library has it in its
-    /// own, or damage of `what`.
+    /// Converts the error of a library that read a [`Cursor`]: to the device's own error, however deeply the library
+    /// nests it, or else to damage of `what`.
     #[expect(clippy::needless_pass_by_value, reason = "as `map_err` has it")]
     pub fn failed(&self, what: &'static str, offset: u64, e: io::Error) -> Error {
         own(&e).unwrap_or_else(|| {
@@ -169,18 +169,18 @@ impl std::fmt::Debug for Bytes {
 pub struct Cursor {
     bytes: Bytes,
     at: u64,
-    /// How many may be read until they are allowed anew.
+    /// How many bytes may still be read before the allowance is renewed.
     left: Option<Arc<AtomicU64>>,
 }
 
-/// Returns the error of volary's in a chain of others.
+/// Returns the [`Error`] in a chain of errors, if there is one.
 fn own(e: &io::Error) -> Option<Error> {
     let mut at: Option<&(dyn std::error::Error + 'static)> = Some(e);
     while let Some(e) = at {
         if let Some(own) = e.downcast_ref::<Error>() {
             return Some(own.clone());
         }
-        // What an `io::Error` holds is not its source.
+        // `source()` of an `io::Error` skips the error that it wraps.
         at = match e.downcast_ref::<io::Error>() {
             Some(e) => e.get_ref().map(|inner| inner as _),
             None => e.source(),
@@ -189,7 +189,7 @@ fn own(e: &io::Error) -> Option<Error> {
     None
 }
 
-/// How much of a [`Cursor`] may be read.
+/// A renewable bound on the bytes read from a [`Cursor`].
 #[derive(Debug)]
 pub struct Allowance {
     left: Arc<AtomicU64>,
@@ -197,8 +197,8 @@ pub struct Allowance {
 }
 
 impl Cursor {
-    /// Returns the stream so that it fails once `most` bytes were read and not allowed anew: for libraries that keep
-    /// what they read, as long as the volume says that it is. A sixteenth of `Attach::memory` is enough for most; what a
+    /// Bounds the stream: reads fail once `most` bytes were read since the start or the last renewal. For libraries that
+    /// keep as much as the volume claims to have. A sixteenth of `Attach::memory` is enough for most; memory that a
     /// library takes before it reads is not counted.
     pub fn bounded(mut self, most: u64) -> (Self, Allowance) {
         let left = Arc::new(AtomicU64::new(most));
@@ -206,7 +206,7 @@ impl Cursor {
         (self, Allowance { left, most })
     }
 
-    /// Takes `len` bytes off what may be read.
+    /// Deducts `len` bytes from the allowance.
     fn spend(&self, len: u64) -> io::Result<()> {
         let Some(left) = &self.left else {
             return Ok(());
@@ -218,7 +218,7 @@ impl Cursor {
 }
 
 impl Allowance {
-    /// Allows as many bytes as at the beginning.
+    /// Allows the full number of bytes again.
     pub fn renew(&self) {
         self.left.store(self.most, Ordering::Relaxed);
     }
@@ -288,7 +288,7 @@ mod tests {
         );
     }
 
-    /// A library's error with another in it.
+    /// A library's error that wraps another.
     #[derive(Debug)]
     struct Library(io::Error);
 

@@ -4,8 +4,8 @@
 //! |---|---|
 //! | [`readonly`] | a file system out of a list of entries and the bytes of files |
 //! | [`Bytes`] | a stretch of a device, read with bounds, at offsets or as a stream |
-//! | [`Streams`] | files that can be unpacked from their beginning only, read at any offset |
-//! | [`Checked`] | a stream that fails at its end if its checksum is another |
+//! | [`Streams`] | compressed files, read at any offset |
+//! | [`Checked`] | a stream that fails at its end if its checksum does not match |
 //! | [`attr`] | attributes of a file, directory or symlink in a line |
 //! | [`Opens`], [`SharedOpens`] | the open table: ids, `Stale`, detach |
 //!

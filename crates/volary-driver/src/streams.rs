@@ -1,4 +1,4 @@
-//! Files that can be unpacked from their beginning only, read at any offset.
+//! Reads compressed files at any offset, though they can only be decompressed from the beginning.
 
 use crate::{Bytes, Cursor};
 use parking_lot::Mutex;
@@ -8,21 +8,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use volary_core::{Attach, Result};
 
-/// How many of the bytes unpacked last a stream keeps at least: reads that are under way at the same time come in any
-/// order.
+/// How many of its last bytes a stream keeps at least, since concurrent reads come out of order.
 const KEPT: usize = 256 << 10;
 /// How many bytes are unpacked at once.
 const STEP: usize = 64 << 10;
-/// What a stream takes: up to twice what it keeps, a step, and its decoder.
+/// Memory of a stream: up to twice what it keeps, a step, and its decoder.
 const EACH: u64 = (2 * KEPT + 2 * STEP) as u64;
 
-/// What unpacks a file, from its beginning on.
+/// Decompresses a file from its beginning.
 type Decoder = Box<dyn Read + Send>;
 
 /// Reads packed files at any offset by decoders, which go forward only.
 ///
-/// A read goes on with the decoder that is nearest before it, or with a new one that skips what comes before. So reading
-/// a file from its beginning to its end unpacks it once, by several readers at once and out of order too.
+/// A read continues the nearest decoder before it, or starts a new one and skips to its offset. A file that is read from
+/// beginning to end is therefore decompressed once, even by concurrent readers.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -38,7 +37,7 @@ type Decoder = Box<dyn Read + Send>;
 /// # }
 /// ```
 pub struct Streams {
-    /// That used last is last.
+    /// In the order of their last use.
     under_way: Mutex<Vec<Arc<Stream>>>,
     most: usize,
 }
@@ -54,7 +53,7 @@ struct Stream {
 
 struct Unpacked {
     decoder: Decoder,
-    /// How far it is.
+    /// The decoder's position.
     end: u64,
     /// The bytes before `end`.
     last: Vec<u8>,
@@ -86,7 +85,7 @@ impl Streams {
         let done = under_way.and_then(|stream| stream.read(offset, buf));
         let done = done.unwrap_or_else(|| {
             let stream = Arc::new(Stream::new(packed.start(), unpack(packed.cursor())));
-            // Nobody gets ahead of this read.
+            // Locked before others can find it, so that none skips past this read.
             let mut unpacked = stream.unpacked.lock();
             self.keep(stream.clone());
             stream.fill(&mut unpacked, offset, buf)

@@ -1,12 +1,12 @@
 //! [`Paths`]: a table that is asked by paths, as a [`FileSystem`](volary_core::FileSystem).
 //!
-//! Calls come at once; what moves or removes names has all to itself, for no path may mean another thing while the plug-in is
-//! asked by it. That is the price of paths: a slow call holds up a rename, and a rename all that comes after it.
+//! Calls run concurrently, but a call that moves or removes names runs alone: a path must not change its meaning while
+//! the plug-in is asked by it. So a slow call delays a rename, and a rename delays all calls after it.
 //!
 //! | module | what |
 //! |---|---|
 //! | `tree` | node ids, and the paths that they mean now |
-//! | `opens` | opens, and what of a directory is yet to be listed |
+//! | `opens` | open files and directories, and listings under way |
 //! | `ask` | looking at a path, and making what is there a node |
 //! | `moves` | removing and renaming; what is removed while it is open |
 //! | `opening` | opening, making and listing |
@@ -37,10 +37,11 @@ use volary_core::{Attach, Caps, Ctx, Error, Kind, NodeId, Result};
 const TABLE_MIN: usize = offset_of!(VolaryPathTable, attach);
 /// Memory of a node, with its names.
 const NODE_SIZE: u64 = 1 << 10;
-/// What no path can say: numbers and cookies for ever, changes that are one step whatever happens, places on a device.
+/// Capabilities that a table of paths never has: lasting ids and cookies, changes that survive a crash, others' locks,
+/// places on a device.
 const NEVER: u32 =
     Caps::STABLE_IDS | Caps::STABLE_COOKIES | Caps::CRASH_SAFE | Caps::SHARED_LOCKS | Caps::EXTENTS;
-/// What every path says.
+/// Capabilities that it must have.
 const ALWAYS: u32 = Caps::CASE_SENSITIVE | Caps::CASE_KEEPING;
 
 /// A table that is asked by paths, as a file system. Everything that it answers is checked.
@@ -52,9 +53,9 @@ pub(crate) struct Paths {
     commit: Duration,
     tree: Tree,
     opens: Opens,
-    /// Shared by calls with paths; alone, by what moves or removes names.
+    /// Held shared by calls with paths, exclusively by those that move or remove names.
     turn: RwLock<()>,
-    /// Shared by writes at an offset; alone, by those at the end. One for several files.
+    /// Held shared by writes at an offset, exclusively by appends. Each lock serves several files.
     ends: [RwLock<()>; 16],
     /// Files that were removed while they were open, so far.
     removed: AtomicU64,

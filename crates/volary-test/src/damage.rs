@@ -8,7 +8,7 @@ use volary_core::{
     Cancel, Cookie, Cred, Ctx, DirBuf, FileKind, Fs, Kind, Mode, Name, NodeId, Result, Time,
 };
 
-/// How often what came of it.
+/// How many damaged copies had which outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// The volume was not attached.
@@ -22,14 +22,15 @@ pub struct Tally {
 /// The most nodes of a volume that are looked at.
 const NODES_MAX: usize = 500;
 
-/// Holds a format to it that every byte of a volume may be wrong: damages copies of `good`, each in one way, attaches
-/// them and reads all that is there. The same `tries` damage the same bytes each time.
+/// Damages copies of `good`, each in one way, attaches them and reads all that is there: a format must survive any
+/// wrong byte. The same `tries` damage the same bytes each time.
 ///
 /// ```no_run
 /// # use volary_core::{Fs, Result};
-/// # fn attach(bytes: Vec<u8>) -> Result<Fs> { unimplemented!() }
+/// # fn survives(attach: fn(Vec<u8>) -> Result<Fs>) {
 /// let good = std::fs::read("good.zip").unwrap();
 /// volary_test::damage::survived(&good, 1000, attach);
+/// # }
 /// ```
 ///
 /// # Panics

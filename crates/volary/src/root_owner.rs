@@ -51,7 +51,7 @@ impl RootOwner {
         Ok(is_needed.then_some(self))
     }
 
-    /// Makes them the owner of the root on a volume that was just made.
+    /// Sets the owner of a new volume's root directory.
     ///
     /// # Errors
     /// As attaching the volume and changing its root's owner: `Unsupported` or `Invalid` for one that it cannot keep.

@@ -14,7 +14,7 @@
 //! | room | what |
 //! |---|---|
 //! | `disk` | pages as stored, the checked root, runs, leader pages, checksums of data |
-//! | `space` | the allocation map: in memory, kept for open files, in records, at home |
+//! | `space` | what the allocation map is made of: pages in use, room kept for open files, changes in records |
 //! | `name_table` | the file name table as stored: cells, pages in two copies, entries |
 //! | `log` | records and anchors as stored |
 //! | `commit` | the volume below names: changes, the allocation map, group commit in thirds of the log |

@@ -271,8 +271,7 @@ fn load_map(
     Ok(())
 }
 
-/// Takes the map of what is home and what the records tell. Not to be known where records
-/// were lost, and where nothing says which is the last.
+/// Restores the logged map. Returns false where records were lost, or nothing says which is the last.
 fn load_logged(core: &mut Core, records: &[Record], last: u64, recovered: &Recovered) -> bool {
     let last_is_known = recovered.anchors != [false; 2] || !records.is_empty();
     last_is_known

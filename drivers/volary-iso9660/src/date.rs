@@ -36,25 +36,18 @@ fn time(year: i64, fields: [i64; 5], nanos: u32, zone: i8) -> Time {
     if !(1..=12).contains(&month) || !(1..=31).contains(&day) || hour > 23 || minute > 59 {
         return Time::EPOCH;
     }
+    let (Ok(year), Ok(month), Ok(day)) = (year.try_into(), month.try_into(), day.try_into()) else {
+        return Time::EPOCH;
+    };
     // A zone out of range is none, as in other readers.
     let zone = if (-52..=52).contains(&zone) {
         i64::from(zone)
     } else {
         0
     };
-    let secs = days(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second.min(60);
-    Time::new(secs - zone * 900, nanos)
-}
-
-/// Days since 1970-01-01 in the Gregorian calendar (Howard Hinnant's
-/// days_from_civil).
-fn days(year: i64, month: i64, day: i64) -> i64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let era = year.div_euclid(400);
-    let of_era = year.rem_euclid(400);
-    let of_year = (153 * (month + if month > 2 { -3 } else { 9 }) + 2) / 5 + day - 1;
-    let day_of_era = of_era * 365 + of_era / 4 - of_era / 100 + of_year;
-    era * 146_097 + day_of_era - 719_468
+    let secs = hour * 3600 + minute * 60 + second.min(60) - zone * 900;
+    let whole = Time::from_date(year, month, day, secs);
+    Time::new(whole.secs, nanos)
 }
 
 #[cfg(test)]

@@ -97,26 +97,8 @@ fn boot(cache: &volary_block::Cache, descriptors: &Descriptors) -> Result<Vec<Fa
 
 /// Returns a time in UTC.
 fn show(time: Time) -> String {
-    let (year, month, day) = civil(time.secs.div_euclid(86_400));
+    let (year, month, day) = time.date();
     let second = time.secs.rem_euclid(86_400);
     let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
     format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC")
-}
-
-/// Year, month and day of a day since 1970-01-01 (Howard Hinnant's
-/// civil_from_days).
-fn civil(days: i64) -> (i64, i64, i64) {
-    let days = days + 719_468;
-    let era = days.div_euclid(146_097);
-    let of_era = days.rem_euclid(146_097);
-    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let shifted = (5 * of_year + 2) / 153;
-    let month = if shifted < 10 {
-        shifted + 3
-    } else {
-        shifted - 9
-    };
-    let day = of_year - (153 * shifted + 2) / 5 + 1;
-    (year + era * 400 + i64::from(month <= 2), month, day)
 }

@@ -27,7 +27,7 @@ impl Format for Zip {
     }
 
     fn probe(&self, dev: &dyn BlockDevice) -> Result<Option<Probe>> {
-        // The first file's, or the end's of an archive of none.
+        // Of the first file, or, in an empty archive, of the end record.
         let begins = |sign| Bytes::begins_with(dev, 0, sign);
         let is_zip = begins(b"PK\x03\x04")? || begins(b"PK\x05\x06")?;
         Ok(is_zip.then(|| Probe::of("zip")))
@@ -39,10 +39,10 @@ impl Format for Zip {
     }
 }
 
-/// An archive's bytes, and its files that are being unpacked.
+/// An archive's bytes, and the decoders of its files.
 struct Archive(Bytes, Streams);
 
-/// A file as it is packed.
+/// A compressed file.
 struct Packed {
     bytes: Bytes,
     is_deflated: bool,
@@ -106,7 +106,7 @@ impl Archive {
             return Err(self.0.corrupt("the end", from, "cut off", "PK\\5\\6"));
         };
         let (mut len, mut at) = (number(&end[12..16]), number(&end[16..20]));
-        // Of archives past 32 bits.
+        // Zip64.
         let large = place.checked_sub(20).map(|large| &tail[large..place]);
         if let Some([b'P', b'K', 6, 7, _, _, _, _, large @ .., _, _, _, _]) = large {
             let large = number(large).saturating_add(40);
@@ -160,7 +160,7 @@ impl Archive {
     }
 }
 
-/// Returns a time of DOS, which has no zone, as if in UTC.
+/// Converts a time of DOS, which has no zone, as UTC.
 fn dos_time(date: u32, time: i64) -> Time {
     let secs = (time >> 11) * 3600 + (time >> 5 & 63) * 60 + (time & 31) * 2;
     Time::from_date(1980 + (date >> 9) as i32, date >> 5 & 15, date & 31, secs)

@@ -107,19 +107,19 @@ const SHARED: [(&[&str], &str); 1] = [(
     "the volume is shared with what is there, and not filled",
 )];
 
-/// Cases that a directory of the host as a volume does otherwise.
+/// Cases that a directory of the host fails by design.
 const ON_HOST: [(&[&str], &str); 1] = [(
     &["a_reader_sees_each_write_whole_or_not_at_all"],
     "Linux's page cache takes a write page by page while others read",
 )];
 
-/// Those that it does with an option only.
+/// Cases that a directory of the host passes with `-o suid` only.
 const WITH_SUID: [(&[&str], &str); 1] = [(
     &["all_twelve_mode_bits_come_back"],
     "set-uid and set-gid bits of files are set with -o suid only",
 )];
 
-/// Cases for which an export has no way.
+/// Cases that NFSv3 cannot express.
 const BY_NFS: [(&[&str], &str); 3] = [
     (
         &["a_punched_hole_reads_as_zeros"],
@@ -138,7 +138,7 @@ const BY_NFS: [(&[&str], &str); 3] = [
     ),
 ];
 
-/// One for which an export without hard links has none.
+/// Cases that need hard links on the server.
 const WITHOUT_LINKS: [(&[&str], &str); 1] = [(
     &["a_replacing_rename_never_leaves_the_name_free"],
     "without hard links an open file is renamed away before another takes its name",
@@ -365,7 +365,7 @@ impl Opening {
         })
     }
 
-    /// Returns a suite that writes, without what this source cannot keep.
+    /// Leaves out the cases that this source fails by design.
     fn excused(&self, suite: Suite, caps: &Caps) -> Done<Suite> {
         match &self.source {
             Source::Host { .. } => {

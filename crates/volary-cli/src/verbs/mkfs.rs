@@ -68,7 +68,7 @@ pub(crate) struct Mkfs {
     json: bool,
 }
 
-/// Returns what an image that is not there becomes.
+/// Returns the image format that `--format` names.
 fn image_format(text: &str) -> Result<ImageFormat, String> {
     match text {
         "raw" => Ok(ImageFormat::Raw),

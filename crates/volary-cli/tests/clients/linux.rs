@@ -43,25 +43,12 @@ mounted() {
 }
 "#;
 
-/// Mounts the share `$1` of the server at `$PORT`, with the options `$2`. Linux gives a connection five seconds; on a
-/// busy host an emulated machine may need more for its first.
-pub(crate) const CIFS: &str = r#"
-mounted() {
-    for n in 1 2 3 4 5; do
-        mount -t cifs -o "ip=10.0.2.2,port=$PORT,username=tester,password=pass,$2" "\\\\10.0.2.2\\$1" /mnt 2>/tmp/why && return
-        grep -q 'in progress' /tmp/why || break
-    done
-    cat /tmp/why
-    return 1
-}
-"#;
-
 /// How each server's shares are mounted.
 const WAYS: [(&str, &str, &[&str]); 2] = [
     ("nfs", NFS, &["v3"]),
     (
         "smb",
-        CIFS,
+        vm::CIFS,
         &[
             "vers=2.1,sign",
             "vers=3.0,sign",

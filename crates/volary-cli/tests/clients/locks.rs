@@ -1,12 +1,11 @@
 //! Locks of Linux's cifs client, in a guest, and those of an NFS client: in each other's way.
 
-use crate::linux::CIFS;
 use crate::served::Served;
 use std::net::SocketAddr;
 use std::thread;
 use volary_testkit::nfs::client::{Client, How, Set};
 use volary_testkit::nfs::locks::{GRANTED, Locker};
-use volary_testkit::oracle::vm;
+use volary_testkit::oracle::vm::{self, CIFS};
 
 /// Locks bytes of a file by cifs: those that an NFS client has, some beside them, and the
 /// former when they are free; and holds them until it is told to end.

@@ -205,8 +205,8 @@ pub struct VolaryPathTable {
             want: u32,
         ) -> i32,
     >,
-    /// Gives what a symlink holds, and answers its length; if that is more than `room`, the
-    /// host asks again with that much. (VOLARY_INVALID.)
+    /// Writes at most `room` bytes of a symlink's target, and returns the target's length. If that
+    /// is more than `room`, the host asks again with room for all of it. (VOLARY_INVALID.)
     pub readlink: Option<
         unsafe extern "C" fn(
             fs: *mut c_void,

@@ -39,7 +39,7 @@ impl Loaded {
         }
     }
 
-    /// Returns an open through which the file may be changed.
+    /// Returns the plug-in's open of a file that was opened for writing.
     ///
     /// # Errors
     /// `ReadOnly` of a volume for reading; `Stale`; `Invalid` for an open for reading.

@@ -14,10 +14,10 @@ use std::ffi::{CString, c_char, c_void};
 use std::sync::atomic::Ordering;
 use volary_core::{Attr, Caps, Ctx, Entry, Error, FileKind, Kind, NodeId, Result};
 
-/// How the names in the root begin of what was removed while it was open.
+/// The prefix of names in the root that keep files which were removed while open.
 pub(super) const REMOVED: &[u8] = b".volary-removed-";
 
-/// Returns a text as C gets it.
+/// Returns a text with NUL at its end.
 ///
 /// # Errors
 /// `Invalid` for one that holds NUL.
@@ -25,7 +25,7 @@ pub(super) fn text(bytes: impl Into<Vec<u8>>) -> Result<CString> {
     CString::new(bytes).map_err(|_| Kind::Invalid.into())
 }
 
-/// Returns the number of a node; 0, which is none's, for one that was never given.
+/// Returns the number of a node; 0, which no node has, for an id that was never given out.
 pub(super) fn number(node: NodeId) -> u64 {
     match node.generation {
         0 => node.ino.get(),
@@ -38,7 +38,7 @@ pub(super) fn is_reserved(dir: u64, name: &[u8]) -> bool {
     dir == ROOT && name.starts_with(REMOVED)
 }
 
-/// Of a node, what is not found is gone.
+/// Converts `NotFound` of a node's path to `Stale`.
 pub(super) fn gone(e: Error) -> Error {
     match e.kind() {
         Kind::NotFound => Kind::Stale.into(),

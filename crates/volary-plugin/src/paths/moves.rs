@@ -140,7 +140,7 @@ impl Paths {
         Ok(())
     }
 
-    /// Renames, and puts aside what is open and has no other name than the new one.
+    /// Renames. Puts aside an open file that would lose its last name.
     fn replace(&self, cx: &Ctx<'_>, old: &[u8], new: &[u8], to: Place<'_>) -> Result<()> {
         let Some(node) = self.tree.is_last_of_open(to.dir, to.name) else {
             return self.rename_path(cx, old, new, VOLARY_RENAME_REPLACE);
@@ -154,7 +154,7 @@ impl Paths {
         done
     }
 
-    /// Gives what is at `path` a name in the root instead, or, where it can be, besides.
+    /// Keeps what is at `path` by a name in the root: by a hard link if there can be one, else by a rename.
     ///
     /// # Errors
     /// `Busy` where there is no way; the plug-in's.
@@ -195,7 +195,7 @@ impl Paths {
         }
     }
 
-    /// Ends an open's hold on a node, which goes if it has no name. The caller has no turn.
+    /// Releases an open's hold on a node, and removes a node without names. The caller must not hold `turn`.
     pub(super) fn let_go(&self, cx: &Ctx<'_>, node: u64) -> Result<()> {
         let Some(hidden) = self.tree.let_go(node) else {
             return Ok(());

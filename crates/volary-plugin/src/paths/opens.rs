@@ -1,4 +1,4 @@
-//! Opens, and what of a directory is yet to be listed.
+//! Open files and directories, and the listings of directories that are under way.
 
 use crate::names::Names;
 use parking_lot::Mutex;
@@ -17,20 +17,20 @@ pub(super) struct Open {
     pub(super) node: u64,
     pub(super) kind: FileKind,
     pub(super) mode: Mode,
-    /// The plug-in's; none if it was not asked.
+    /// The plug-in's handle, if it opened the file.
     pub(super) handle: Option<u64>,
     listing: Mutex<Listing>,
 }
 
-/// What a directory held when its listing last began. Several may list by one open: a cookie is the number of an entry,
-/// which an entry keeps for as long as it is there.
+/// The entries that a directory had when its listing last began. A cookie is an entry's number, which the entry keeps,
+/// so that several callers may list by one open.
 #[derive(Debug, Default)]
 pub(super) struct Listing {
     names: Names,
-    /// The numbers of the names, which grow.
+    /// The numbers of the names, ascending.
     numbers: Vec<u64>,
     last: u64,
-    /// Names that went since.
+    /// Names that were removed since.
     gone: HashSet<Box<[u8]>>,
     is_begun: bool,
 }

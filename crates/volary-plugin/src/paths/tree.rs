@@ -39,17 +39,17 @@ struct State {
 struct Node {
     kind: FileKind,
     identity: Identity,
-    /// None of what was removed.
+    /// Empty once it was removed.
     names: Vec<Key>,
-    /// The name in the root of what was removed while it was open.
+    /// The name in the root that keeps a file which was removed while open.
     hidden: Option<Box<[u8]>>,
     children: usize,
     opens: usize,
-    /// 0 of what was only listed, or was forgotten.
+    /// The time of its last use; 0 if it was only listed, or was forgotten.
     used: u64,
 }
 
-/// What a plug-in said of what a name leads to.
+/// What the plug-in told of the file under a name.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seen {
     pub(super) kind: FileKind,
@@ -135,7 +135,7 @@ impl Tree {
             .ok_or_else(|| Kind::Stale.into())
     }
 
-    /// Returns the node that a name was seen to lead to.
+    /// Returns the node that `name` in `dir` led to when it was last looked up.
     pub(super) fn known(&self, dir: u64, name: &[u8]) -> Option<u64> {
         self.state.lock().names.get(&(dir, name.into())).copied()
     }
@@ -193,7 +193,7 @@ impl Tree {
         self.state.lock().drop_name(&(dir, name.into()));
     }
 
-    /// The same of the name by which a node's path is made, if others took it away. Returns whether there was one.
+    /// Forgets the name that makes a node's path, which others took away. Returns whether there was one.
     pub(super) fn lose(&self, node: u64) -> bool {
         let mut state = self.state.lock();
         let name = state
@@ -212,7 +212,7 @@ impl Tree {
         is_last.then_some(*node)
     }
 
-    /// Has a node be known by a name in the root from now on, and by no other.
+    /// Replaces all names of a node by a hidden one in the root.
     pub(super) fn hide(&self, node: u64, hidden: &[u8]) {
         let mut state = self.state.lock();
         if let Some(found) = state.nodes.get_mut(&node) {
@@ -247,7 +247,7 @@ impl Tree {
         }
     }
 
-    /// Has it stay, for an open.
+    /// Holds a node in memory for an open.
     ///
     /// # Errors
     /// `Stale`.
@@ -258,7 +258,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Ends that. Returns the hidden name of what goes with it.
+    /// Releases a hold. Returns the hidden name to remove if it was the last.
     pub(super) fn let_go(&self, node: u64) -> Option<Box<[u8]>> {
         let mut state = self.state.lock();
         let found = state.nodes.get_mut(&node)?;
@@ -271,7 +271,7 @@ impl Tree {
         hidden
     }
 
-    /// Has it be among the first to go.
+    /// Makes a node one of the first to be evicted.
     pub(super) fn cool(&self, node: u64) {
         if let Some(found) = self.state.lock().nodes.get_mut(&node)
             && node != ROOT

@@ -25,7 +25,7 @@ pub enum Lack {
     Links,
     /// Entries whose names have more bytes are not there.
     NamesOver(usize),
-    /// Entries for whose names it returns true are refused: they are not there, nor is what they hold.
+    /// Entries whose names the function returns true for are absent, with all below them.
     Names(fn(&[u8]) -> bool),
     /// Of names that differ in case only, the first is there.
     Case,

@@ -18,6 +18,20 @@ pub enum Disk {
     Write,
 }
 
+/// A function of a guest's shell, `mounted`: mounts on `/mnt` the share `$1` of this host's SMB server at `$PORT`, as
+/// `tester`, with the options `$2`. Linux gives a connection five seconds; on a busy host a guest may need more for its
+/// first, and tries again.
+pub const CIFS: &str = r#"
+mounted() {
+    for n in 1 2 3 4 5; do
+        mount -t cifs -o "ip=10.0.2.2,port=$PORT,username=tester,password=pass,$2" "\\\\10.0.2.2\\$1" /mnt 2>/tmp/why && return
+        grep -q 'in progress' /tmp/why || break
+    done
+    cat /tmp/why
+    return 1
+}
+"#;
+
 /// Returns where vmrun is: `$VOLARY_SHARED/tools/vmrun/vmrun`, or the same in
 /// `../shared` beside the repository. `None`, with a line that says so, where
 /// it is not or has not been set up.

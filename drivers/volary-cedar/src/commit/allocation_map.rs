@@ -294,9 +294,9 @@ impl AllocationMap {
         Ok(())
     }
 
-    /// Takes the map of what is home and of what the records up to `last` tell since.
-    /// What of it is not home in both copies is due. Returns false if it cannot be known:
-    /// a page is lost in both copies, or contradicts the records.
+    /// Restores the map from its pages at home and the log's records up to `last`. Pages that are not home in both
+    /// copies become due. Returns false if the map cannot be restored: both copies of a page are lost, or contradict
+    /// the records.
     pub(crate) fn load_logged(
         &mut self,
         layout: &Layout,

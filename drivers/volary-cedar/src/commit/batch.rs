@@ -276,7 +276,7 @@ impl Batch {
         self.logged() == 0
     }
 
-    /// Returns a leader that has changed.
+    /// Returns the leader at `page` as the batch has it; `None` if the batch does not change it.
     pub(crate) fn leader(&self, page: u32) -> Option<&Leader> {
         self.leaders.get(&page).or_else(|| self.fresh.get(&page))
     }

@@ -1,5 +1,5 @@
-//! Which pages are in use: the allocation map in memory, what is kept for open files that grow, what a
-//! commit takes and gives back, and what of a logged map has yet to go home. Uses `disk`.
+//! What the allocation map is made of: pages in use, room kept for open files that grow, what a commit takes
+//! and gives back, pages that have yet to go home. `commit` has the map itself. Uses `disk`.
 
 pub(crate) mod delta;
 pub(crate) mod map_home;

@@ -410,7 +410,7 @@ fn kind_word(kind: FileKind) -> &'static str {
 
 /// Returns a time as it stands on the disk, in no zone.
 fn time_words(time: Time) -> String {
-    let (year, month, day) = crate::volume::time::date_of(time);
+    let (year, month, day) = time.date();
     let second = time.secs.rem_euclid(86_400);
     format!(
         "{year:04}-{month:02}-{day:02} {:02}:{:02}:{:02}",

@@ -49,12 +49,13 @@ impl Stamp {
                 hundredths: 199,
             };
         }
-        let (year, month, day) = civil(day);
+        let (year, month, day) = Time::from_secs(local).date();
+        let year = year as u32 - 1980;
         // Below 86,400, so that nothing is cut off.
         let second = local.rem_euclid(DAY) as u32;
         let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
         Self {
-            date: (((year - 1980) << 9) | (month << 5) | day) as u16,
+            date: ((year << 9) | (month << 5) | day) as u16,
             time: ((hour << 11) | (minute << 5) | (second / 2)) as u16,
             hundredths: (second % 2 * 100 + time.nanos / 10_000_000) as u8,
         }
@@ -147,11 +148,6 @@ pub(crate) fn create_time(entry: &DirEntry, zone: Zone) -> Option<Time> {
     Some(stamp.to_time(zone))
 }
 
-/// Year, month and day of a time that is not before 1970, in UTC.
-pub(crate) fn date_of(time: Time) -> (u32, u32, u32) {
-    civil(time.secs.max(0) / DAY)
-}
-
 /// Days from 1980-01-01 to the first of each month, by the upper 11 bits of a
 /// date.
 static MONTHS: [u16; 2048] = months();
@@ -161,39 +157,17 @@ const fn months() -> [u16; 2048] {
     let mut all = [0; 2048];
     let mut i = 0;
     while i < all.len() {
-        let (year, month) = (1980 + (i as i64 >> 4), i as i64 & 15);
-        let month = match month {
+        let month = match i as u32 & 15 {
             0 => 1,
             13.. => 12,
             m => m,
         };
+        let first = Time::from_date(1980 + (i >> 4) as i32, month, 1, 0);
         // 128 years have fewer than 65,536 days.
-        all[i] = (days_from_civil(year, month, 1) - FIRST_DAY) as u16;
+        all[i] = (first.secs / DAY - FIRST_DAY) as u16;
         i += 1;
     }
     all
-}
-
-/// Days since 1970-01-01 of a date of the Gregorian calendar.
-const fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
-    // Years that begin in March have their leap day at the end.
-    let year = if month <= 2 { year - 1 } else { year };
-    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    year * 365 + year / 4 - year / 100 + year / 400 + day_of_year - 719_468
-}
-
-/// Year, month and day of a number of days since 1970-01-01, which is not
-/// before that.
-fn civil(days: i64) -> (u32, u32, u32) {
-    let days = days as u32 + 719_468;
-    let era = days / 146_097;
-    let day = days % 146_097;
-    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let day = day - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    (era * 400 + year + u32::from(month <= 2), month, day)
 }
 
 #[cfg(test)]

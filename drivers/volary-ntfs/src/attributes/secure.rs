@@ -64,7 +64,7 @@ impl Secure {
     }
 }
 
-/// Returns the descriptor of an id, as `$Secure` has it.
+/// Returns the security descriptor that `$Secure` stores under an id; `None` if it stores none.
 ///
 /// # Errors
 /// `Corrupt`; `Io`.

@@ -1,7 +1,7 @@
 //! Linux's client, in a guest.
 
 use crate::served::{Served, config};
-use volary_testkit::oracle::vm;
+use volary_testkit::oracle::vm::{self, CIFS};
 
 /// Mounts with each dialect and protection, and does there what file systems are
 /// there for.
@@ -11,17 +11,10 @@ fn linux_mounts_it_signed_and_sealed() {
     let served = Served::new(config());
     let script = format!(
         r#"set -e
-# Linux gives a connection five seconds. On a busy host an emulated machine may need more for its first.
-mounted() {{
-    for n in 1 2 3 4 5; do
-        mount -t cifs -o ip=10.0.2.2,port={port},username=tester,password=pass,$1 '\\10.0.2.2\share' /mnt 2>/tmp/why && return
-        grep -q 'in progress' /tmp/why || break
-    done
-    cat /tmp/why
-    return 1
-}}
+PORT={port}
+{CIFS}
 for how in vers=2.1 vers=3.0 vers=3.0,seal vers=3.1.1 vers=3.1.1,seal; do
-    mounted $how
+    mounted share $how
     cd /mnt
     mkdir d
     dd if=/dev/urandom of=/tmp/f bs=64k count=30 2>/dev/null

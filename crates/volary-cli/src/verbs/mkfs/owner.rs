@@ -9,8 +9,8 @@ use crate::verbs::info::failed;
 use std::sync::Arc;
 use volary::{BlockDevice, Fact, Format, Kind, Options, RootOwner, Source};
 
-/// Returns who is to own the root once the volume is made: whom `asked` names, or who runs this. A format
-/// that has options for it is told by them; `None` where nothing is left to do.
+/// Returns the owner to set once the volume is made: whom `asked` names, or who runs this. A format with options for
+/// the owner gets it by them; then, and where no owner is kept, returns `None`.
 ///
 /// # Errors
 /// Of the command line, if `asked` is for a volume that keeps no owners.
@@ -35,7 +35,7 @@ pub(super) fn of(
         })
 }
 
-/// Makes them the owner of the root on a volume that was just made.
+/// Sets the owner of a new volume's root directory.
 ///
 /// # Errors
 /// If somebody asked for it, why it cannot be; else that is a warning.
