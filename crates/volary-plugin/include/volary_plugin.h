@@ -1049,8 +1049,8 @@ typedef struct VolaryTable {
    */
   int32_t (*access)(void *fs, const struct VolaryContext *cx, struct VolaryNode node, uint32_t want);
   /**
-   * Gives what a symlink holds, and answers its length; if that is more than `room`, the
-   * host asks again with that much. (VOLARY_INVALID.)
+   * Writes at most `room` bytes of a symlink's target, and returns the target's length. If that
+   * is more than `room`, the host asks again with room for all of it. (VOLARY_INVALID.)
    */
   int64_t (*readlink)(void *fs,
                       const struct VolaryContext *cx,
@@ -1346,8 +1346,8 @@ typedef struct VolaryPathTable {
    */
   int32_t (*access)(void *fs, const struct VolaryContext *cx, const char *path, uint32_t want);
   /**
-   * Gives what a symlink holds, and answers its length; if that is more than `room`, the
-   * host asks again with that much. (VOLARY_INVALID.)
+   * Writes at most `room` bytes of a symlink's target, and returns the target's length. If that
+   * is more than `room`, the host asks again with room for all of it. (VOLARY_INVALID.)
    */
   int64_t (*readlink)(void *fs,
                       const struct VolaryContext *cx,

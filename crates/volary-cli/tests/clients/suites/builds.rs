@@ -1,10 +1,10 @@
 //! A C project is built on mounts of Linux's own clients, and comes out as on the host.
 
-use crate::linux::{CIFS, NFS};
+use crate::linux::NFS;
 use crate::served::{Served, VOLUMES, content};
 use std::path::Path;
 use std::process::Command;
-use volary_testkit::oracle::vm;
+use volary_testkit::oracle::vm::{self, CIFS};
 
 /// Makes and builds the project of the directory it is told, of as many sources.
 const BUILD: &str = include_str!("build.sh");
