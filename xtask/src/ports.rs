@@ -1,4 +1,4 @@
-//! What of volary builds for other systems than Linux. Nothing runs there: a compiler's word only.
+//! What of volary builds for other systems than this one. Nothing runs there: a compiler's word only.
 
 use crate::run::Step;
 use anyhow::Result;
@@ -6,6 +6,12 @@ use std::process::Command;
 
 /// A target, and what is checked for it.
 const PORTS: &[(&str, &str)] = &[
+    // What releases are built for, with another processor and C library than CI's: all but SMB, as below.
+    (
+        "aarch64-unknown-linux-musl",
+        "--package volary-plugin --package volary --no-default-features \
+         --features bulk,cedar,ext4,fat,ffs,fuse,host,iso9660,layers,nfs,nfs-client,ntfs,qcow2,v7",
+    ),
     // All but what is Linux's own: mounts, directories of the host; and but SMB, whose ciphers want
     // a C compiler for the target.
     (

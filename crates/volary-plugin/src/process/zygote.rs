@@ -172,20 +172,40 @@ fn ignore_signals() {
 }
 
 /// Closes what the host's program had open and did not mean for a plug-in.
-#[expect(
-    unsafe_code,
-    reason = "closes descriptors that nothing in this process knows of"
-)]
 fn keep_only(kept: RawFd) {
     let Ok(kept) = libc::c_uint::try_from(kept) else {
         return;
     };
+    let below = kept <= 3 || close_range(3, kept - 1);
+    if !(below && close_range(kept.max(2) + 1, libc::c_uint::MAX)) {
+        close_each_but(kept);
+    }
+}
+
+/// Closes the descriptors of a range; returns whether the kernel can (Linux 5.9). It is asked itself,
+/// since musl has no function for this, and glibc none before 2.34.
+#[expect(
+    unsafe_code,
+    reason = "closes descriptors that nothing in this process knows of"
+)]
+fn close_range(first: libc::c_uint, last: libc::c_uint) -> bool {
     // SAFETY: this process has just begun: it owns its standard streams and the connection.
-    unsafe {
-        if kept > 3 {
-            libc::close_range(3, kept - 1, 0);
-        }
-        libc::close_range(kept.max(2) + 1, libc::c_uint::MAX, 0);
+    unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) == 0 }
+}
+
+/// Closes what `/proc` lists, but the standard streams and this one.
+#[expect(
+    unsafe_code,
+    reason = "closes descriptors that nothing in this process knows of"
+)]
+fn close_each_but(kept: libc::c_uint) {
+    let listed = std::fs::read_dir("/proc/self/fd").into_iter().flatten();
+    let open: Vec<libc::c_uint> = listed
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .collect();
+    for fd in open.into_iter().filter(|&fd| fd > 2 && fd != kept) {
+        // SAFETY: as above. The listing's own descriptor is closed by now, which is an error only.
+        unsafe { libc::close(fd as RawFd) };
     }
 }
 

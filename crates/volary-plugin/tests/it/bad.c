@@ -36,6 +36,20 @@ static void wild(void)
 	}
 }
 
+/* Whether a file of the host's program is open here. */
+static int inherited(void)
+{
+	char link[64], target[4096];
+	for (int fd = 0; fd < 1024; fd++) {
+		snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+		ssize_t len = readlink(link, target, sizeof target - 1);
+		target[len < 0 ? 0 : len] = 0;
+		if (strstr(target, "of-the-host"))
+			return 1;
+	}
+	return 0;
+}
+
 /* Calls back when the listing has long returned, and no call is at work. */
 static void *late(void *nothing)
 {
@@ -66,6 +80,7 @@ static int32_t bad_getattr(void *fs, const VolaryContext *cx, VolaryNode node, V
 	if (is("kill-parent")) return kill(getppid(), SIGKILL) ? 0 : VOLARY_IO;
 	if (is("wild")) wild();
 	if (is("fork")) return fork() < 0 ? 0 : VOLARY_IO;
+	if (is("inherited")) return inherited() ? VOLARY_IO : 0;
 	if (is("exec")) return system("true") ? 0 : VOLARY_IO;
 	if (is("flood"))
 		for (int i = 0; i < 100000; i++) {

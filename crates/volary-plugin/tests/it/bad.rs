@@ -296,7 +296,11 @@ fn one_that_never_lives_long_is_not_started_without_end() {
 
 #[test]
 fn what_it_may_not_do_it_cannot_and_what_it_prints_leads_nowhere() {
-    for how in ["fork", "exec", "kill-parent", "flood"] {
+    let dir = tempfile::tempdir().unwrap();
+    let file = std::fs::File::create(dir.path().join("of-the-host")).unwrap();
+    // A duplicate outlives `exec`, as what a program opens in C does.
+    let _open = rustix::io::dup(&file).unwrap();
+    for how in ["fork", "exec", "inherited", "kill-parent", "flood"] {
         let fs = opened(how).expect(how);
         getattr(&fs).expect(how);
         assert!(fs.findings().is_empty(), "{how}");
