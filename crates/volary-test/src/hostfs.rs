@@ -25,7 +25,7 @@ use std::sync::Arc;
 use volary_core::{Caps, Fs, Result};
 
 pub use fs::HostFs;
-pub use probe::{caps_by_looking, caps_by_trying};
+pub use probe::{caps_by_looking, try_out};
 pub use through::{excused, shown, through};
 
 /// Returns the directory at `path`, claiming `caps`. Without [`Caps::WRITE`] every change is refused

@@ -71,6 +71,7 @@ mod remote;
 pub mod smb;
 pub mod suite;
 pub mod tree;
+mod trying;
 mod within;
 
 pub use volary_sim::rng;
@@ -78,4 +79,5 @@ pub use volary_sim::rng;
 pub use everywhere::{Everywhere, everywhere};
 pub use manifest::{Lack, Manifest};
 pub use suite::{Case, Failure, Fresh, Report, Suite};
+pub use trying::{Tried, try_out};
 pub use within::Within;

@@ -164,6 +164,21 @@ pub fn entries(fs: &Fs, cx: &Ctx<'_>, dir: NodeId) -> Result<Vec<(Vec<u8>, NodeI
     Ok(all)
 }
 
+/// Removes a node and, of a directory, all below.
+///
+/// # Errors
+/// What the volume answers. What was removed until then is gone.
+pub fn remove(fs: &Fs, cx: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<()> {
+    let found = fs.lookup(cx, dir, name)?;
+    if found.attr.kind != FileKind::Dir {
+        return fs.unlink(cx, dir, name);
+    }
+    for (below, _, _) in entries(fs, cx, found.node)? {
+        remove(fs, cx, found.node, Name::new(&below)?)?;
+    }
+    fs.rmdir(cx, dir, name)
+}
+
 fn hash_file(fs: &Fs, cx: &Ctx<'_>, node: NodeId) -> Result<[u8; 32]> {
     let open = fs.open(cx, node, Mode::Read)?;
     let hash = digest_of(|at, buf| fs.read(cx, open, at, buf))?;

@@ -14,6 +14,8 @@ pub struct Within {
     below: Fs,
     root: NodeId,
     takes_changes: bool,
+    /// What it can do, where the volume below claims more.
+    claimed: Option<Caps>,
     ended: AtomicBool,
     opens: Mutex<HashSet<OpenId>>,
 }
@@ -25,6 +27,7 @@ impl Within {
             below,
             root,
             takes_changes: true,
+            claimed: None,
             ended: AtomicBool::new(false),
             opens: Mutex::default(),
         }
@@ -34,6 +37,13 @@ impl Within {
     #[must_use]
     pub fn only_read(mut self) -> Self {
         self.takes_changes = false;
+        self
+    }
+
+    /// Claims `caps` instead of what the volume below does: what was found by trying.
+    #[must_use]
+    pub fn claiming(mut self, caps: Caps) -> Self {
+        self.claimed = Some(caps);
         self
     }
 
@@ -64,7 +74,7 @@ impl Layer for Within {
     }
 
     fn caps(&self) -> Caps {
-        let caps = self.below.caps();
+        let caps = self.claimed.unwrap_or_else(|| self.below.caps());
         match self.takes_changes {
             true => caps,
             false => caps.without(Caps::WRITE | Caps::PREALLOCATE | Caps::SWAP),

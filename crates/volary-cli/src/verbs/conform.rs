@@ -18,8 +18,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use volary::{Attach, Cancel, Caps, Cred, Ctx, FileKind, Fs, Name, NodeId, SetAttr, Source};
-use volary_test::{Fresh, Manifest, Report, Suite, Within, hostfs, tree};
+use volary::{Attach, Cancel, Caps, Cred, Ctx, Fs, Name, NodeId, SetAttr, Source};
+use volary_test::{Fresh, Manifest, Report, Suite, Within, hostfs, tree, try_out};
 
 /// Holds a volume to the contract of volumes.
 ///
@@ -73,7 +73,7 @@ const REFUSALS: [(&[&str], &str); 1] = [(
 )];
 
 /// Cases that ask for more than a directory of the host shows.
-const NOT_SHOWN: [(&[&str], &str); 3] = [
+const NOT_SHOWN: [(&[&str], &str); 2] = [
     (
         &[
             "a_name_can_be_used_again_at_once",
@@ -82,14 +82,16 @@ const NOT_SHOWN: [(&[&str], &str); 3] = [
         "the host does not show which of two nodes with one number is meant",
     ),
     (
-        &["a_file_with_a_gap_takes_room_for_all_of_it"],
-        "where no hole can be punched, a gap may be one nevertheless",
-    ),
-    (
         &["a_write_past_the_greatest_size_is_too_big"],
         "Linux writes the part that fits",
     ),
 ];
+
+/// Cases that a directory fails where gaps are holes, but none can be punched.
+const WITHOUT_PUNCHING: [(&[&str], &str); 1] = [(
+    &["a_punched_hole_reads_as_zeros"],
+    "a hole is refused where there was content",
+)];
 
 /// Cases that need a volume of their own.
 const SHARED: [(&[&str], &str); 1] = [(
@@ -257,7 +259,8 @@ impl Conform {
     }
 
     fn write_below(&self, scratch: &Path, running: &Running) -> Done<Report> {
-        let caps = hostfs::caps_by_trying(scratch).map_err(|e| self.fail(&e))?;
+        let tried = hostfs::try_out(scratch).map_err(|e| self.fail(&e))?;
+        let caps = tried.caps;
         let (at, count, running) = (scratch.to_path_buf(), AtomicU32::new(0), running.clone());
         let make = move || {
             let case = running.clone();
@@ -266,7 +269,10 @@ impl Conform {
             let fs = hostfs::open(&dir, caps).expect("the directory of the case");
             Fresh::new(fs).keeping(case)
         };
-        let suite = hostfs::excused(Suite::new(self.shown(), make));
+        let mut suite = hostfs::excused(Suite::new(self.shown(), make));
+        if !tried.punches {
+            suite = suite.leave_out_all(&WITHOUT_PUNCHING);
+        }
         self.run_suite(suite.leave_out_all(&SHARED).leave_out_all(&NOT_SHOWN))
     }
 
@@ -312,13 +318,18 @@ impl Conform {
         let fail = |e: volary::Error| Fail::volume(&opening.source, &e);
         let done = make_dir(&fs, fs.root(), &name).map_err(fail);
         let done = done.and_then(|scratch| {
-            let suite = self.writing(&fs, scratch, &running);
-            let report = self.run_suite(opening.excused(suite, &fs.caps())?);
+            let tried = match &opening.source {
+                Source::Nfs(_) => as_root(|cx| try_out(&fs, cx, scratch)).map_err(fail)?.caps,
+                _ => fs.caps(),
+            };
+            let suite = self.writing(&fs, tried, scratch, &running);
+            let report = self.run_suite(opening.excused(suite, &tried)?);
             let printed = report.and_then(|report| self.print(&report));
             if !running.end() {
                 return Err(self.still_used(&name));
             }
-            let removed = as_root(|cx| remove(&fs, cx, fs.root(), name.as_bytes()));
+            let removed =
+                as_root(|cx| tree::remove(&fs, cx, fs.root(), Name::new(name.as_bytes())?));
             removed.map_err(|e| self.fail(&format!("{name} is left: {e}")))?;
             printed
         });
@@ -332,14 +343,16 @@ impl Conform {
         detached.map(|()| exit)
     }
 
-    /// Returns the suite that writes, each case in a directory of its own in `scratch`.
-    fn writing(&self, fs: &Fs, scratch: NodeId, running: &Running) -> Suite {
+    /// Returns the suite that writes, each case in a directory of its own in `scratch`, of a volume that
+    /// can do what `caps` says.
+    fn writing(&self, fs: &Fs, caps: Caps, scratch: NodeId, running: &Running) -> Suite {
         let (below, count, running) = (Arc::clone(fs), AtomicU32::new(0), running.clone());
         let make = move || {
             let case = running.clone();
             let name = count.fetch_add(1, Ordering::Relaxed).to_string();
             let dir = make_dir(&below, scratch, &name).expect("a directory for the case");
-            Fresh::new(Arc::new(Within::new(Arc::clone(&below), dir))).keeping(case)
+            let within = Within::new(Arc::clone(&below), dir).claiming(caps);
+            Fresh::new(Arc::new(within)).keeping(case)
         };
         Suite::new(self.shown(), make).leave_out_all(&SHARED)
     }
@@ -434,18 +447,6 @@ fn make_dir(fs: &Fs, dir: NodeId, name: &str) -> volary::Result<NodeId> {
 fn alone(case: &str) -> String {
     let words = std::env::args_os().map(|word| volary::escape(word.as_bytes()).to_string());
     format!("{} --case {case}", words.collect::<Vec<_>>().join(" "))
-}
-
-/// Removes a directory and all below.
-fn remove(fs: &Fs, cx: &Ctx<'_>, dir: NodeId, name: &[u8]) -> volary::Result<()> {
-    let node = fs.lookup(cx, dir, Name::new(name)?)?.node;
-    for (below, _, kind) in tree::entries(fs, cx, node)? {
-        match kind {
-            FileKind::Dir => remove(fs, cx, node, &below)?,
-            _ => fs.unlink(cx, node, Name::new(&below)?)?,
-        }
-    }
-    fs.rmdir(cx, dir, Name::new(name)?)
 }
 
 fn as_root<T>(act: impl FnOnce(&Ctx<'_>) -> T) -> T {

@@ -267,15 +267,13 @@ impl Names {
             if flags == RenameFlags::KEEP {
                 return Err(Kind::Exists.into());
             }
-            if there.id == moved.id {
-                return Ok(());
-            }
             match (moved.kind == FileKind::Dir, there.kind == FileKind::Dir) {
                 (true, false) => return Err(Kind::NotDir.into()),
                 (false, true) => return Err(Kind::IsDir.into()),
                 _ => {}
             }
-            if self.hidden.would_go(who, there)? {
+            // One node is not replaced by itself; the server keeps the new case of its name.
+            if there.id != moved.id && self.hidden.would_go(who, there)? {
                 self.hidden.keep_replaced(who, places.1, there)?;
                 kept = Some(there);
             }

@@ -1,6 +1,6 @@
 //! The conformance suite, through the server.
 
-use crate::served::Served;
+use crate::served::{Served, attach_fat, fat};
 use std::time::Duration;
 use tempfile::TempDir;
 use volary_core::Fs;
@@ -45,6 +45,23 @@ fn a_volume_in_memory_keeps_its_word() {
         fresh(Served::mem(), &NfsOptions::default())
     })
     .run();
+}
+
+/// The client finds one node under both names, which is a rename all the same.
+#[test]
+fn where_case_is_folded_a_rename_changes_the_case_alone() {
+    for case in [
+        "a_rename_that_changes_case_only_keeps_the_new_case",
+        "a_directory_renamed_in_case_only_keeps_what_it_holds",
+        "rename_replaces_a_name_in_other_case",
+    ] {
+        let suite = suite("fat through nfs", || {
+            let served = Served::of(attach_fat(&fat()));
+            fresh(served, &NfsOptions::default())
+        });
+        let report = suite.only(case).report();
+        assert!(report.held() && report.passed == [case], "{report}");
+    }
 }
 
 mod suites {

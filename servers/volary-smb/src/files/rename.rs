@@ -60,12 +60,14 @@ impl Setting<'_, '_> {
 /// Renames what is open.
 ///
 /// # Errors
-/// `ACCESS_DENIED` without the right to delete, for a directory with something open below it, and
-/// for replacing what is open, a directory or read-only; `OBJECT_NAME_COLLISION`.
+/// `ACCESS_DENIED` without the right to delete; `MEDIA_WRITE_PROTECTED` if the volume takes no changes;
+/// `ACCESS_DENIED` for a directory with something open below it, and for replacing what is open, a
+/// directory or read-only; `OBJECT_NAME_COLLISION`.
 pub(super) fn rename(setting: &Setting<'_, '_>, extended: bool) -> Result<(), Failure> {
     let target = setting.target(extended)?;
     let (session, file) = (&setting.session, setting.file);
     file.need_any(access::DELETE)?;
+    setting.call.tree.check_volume_writable()?;
     if file.path.lock().is_root() {
         return Err(Status::ACCESS_DENIED.into());
     }
@@ -154,8 +156,9 @@ fn check_parent(setting: &Setting<'_, '_>, dir: NodeId) -> Result<(), Failure> {
 /// Gives what is open one more name.
 ///
 /// # Errors
-/// Those of the new path; `FILE_IS_A_DIRECTORY`; `ACCESS_DENIED` in a tree without changes, and if
-/// the file's descriptor does not let the caller change attributes, or the directory's not add;
+/// Those of the new path; `FILE_IS_A_DIRECTORY`; `MEDIA_WRITE_PROTECTED` if the volume takes no
+/// changes; `ACCESS_DENIED` in a tree without changes, and if the file's descriptor does not let the
+/// caller change attributes, or the directory's not add;
 /// `OBJECT_NAME_COLLISION`; `ACCESS_DENIED` for replacing what is open, or may not be deleted, and
 /// for a file of another that the caller may not read and write, or that runs as another.
 pub(super) fn link(setting: &Setting<'_, '_>) -> Result<(), Failure> {
@@ -190,9 +193,10 @@ pub(super) fn link(setting: &Setting<'_, '_>) -> Result<(), Failure> {
 /// to change attributes is the caller's, not the open's: Linux opens for less (`smb2_create_hardlink`).
 ///
 /// # Errors
-/// `ACCESS_DENIED`.
+/// `MEDIA_WRITE_PROTECTED`; `ACCESS_DENIED`.
 fn check_link(setting: &Setting<'_, '_>, target: &Target) -> Result<(), Failure> {
     let tree = setting.call.tree;
+    tree.check_volume_writable()?;
     let (root, cred) = (tree.common.root_session(), setting.session.cred());
     let attr = root.getattr(setting.file.node)?;
     if tree.is_read_only() || !stored::allows(&root, &attr, cred, access::WRITE_ATTRIBUTES) {

@@ -173,12 +173,15 @@ impl Setting<'_, '_> {
     }
 
     /// # Errors
-    /// `CANNOT_DELETE` for what is read-only and for the root of the share;
-    /// `DIRECTORY_NOT_EMPTY`.
+    /// `CANNOT_DELETE` for the root of the share; `MEDIA_WRITE_PROTECTED` if the volume takes no
+    /// changes; `CANNOT_DELETE` for what is read-only; `DIRECTORY_NOT_EMPTY`.
     fn disposition(&self, on: bool, ignore_read_only: bool) -> Result<(), Failure> {
         self.file.need_any(access::DELETE)?;
         if self.file.path.lock().is_root() {
             return Err(Status::CANNOT_DELETE.into());
+        }
+        if on {
+            self.call.tree.check_volume_writable()?;
         }
         let attr = self.session.getattr_open(self.file.open)?;
         let dos = attrs::dos(&self.call.tree.common, &attr);

@@ -16,7 +16,7 @@ impl Opening<'_, '_> {
     /// Returns the rights on a node that is there.
     ///
     /// # Errors
-    /// `ACCESS_DENIED` for more than the caller or the tree may, for writing what is read-only, and
+    /// `MEDIA_WRITE_PROTECTED` for writing or deleting on a volume that takes no changes; `ACCESS_DENIED` for more than the caller or the tree may, for writing what is read-only, and
     /// for overwriting what is hidden or a system's without saying so; `CANNOT_DELETE` for a
     /// read-only file to be deleted on close.
     pub(super) fn granted(&self, walked: &Walked, attr: &Attr) -> Result<u32, Failure> {
@@ -27,9 +27,12 @@ impl Opening<'_, '_> {
         } else {
             0
         };
-        let may_write = (asked | implied) & access::WRITES != 0
-            || request.access & access::MAXIMUM_ALLOWED != 0
-            || request.has(option::DELETE_ON_CLOSE);
+        let writes = (asked | implied) & access::WRITES != 0;
+        let deletes = request.has(option::DELETE_ON_CLOSE);
+        if !is_dir(attr) && (writes || deletes) {
+            self.call.tree.check_volume_writable()?;
+        }
+        let may_write = writes || deletes || request.access & access::MAXIMUM_ALLOWED != 0;
         let dos = if may_write {
             attrs::dos(&self.call.tree.common, attr)
         } else {
@@ -37,7 +40,7 @@ impl Opening<'_, '_> {
             0
         };
         let protected = !is_dir(attr) && dos & attribute::READONLY != 0;
-        if protected && (asked | implied) & access::WRITES != 0 {
+        if protected && writes {
             return Err(Status::ACCESS_DENIED.into());
         }
         let marks = dos & (attribute::HIDDEN | attribute::SYSTEM);
@@ -56,7 +59,7 @@ impl Opening<'_, '_> {
         } else {
             asked
         };
-        if request.has(option::DELETE_ON_CLOSE) {
+        if deletes {
             if protected {
                 return Err(Status::CANNOT_DELETE.into());
             }

@@ -4,9 +4,10 @@ use super::common::Common;
 use super::table::{FileTable, Home};
 use super::watches::By;
 use crate::config::{Config, Limits};
-use crate::wire::FileId;
+use crate::wire::{FileId, Status};
 use std::fmt;
 use std::sync::Arc;
+use volary_core::Caps;
 use volary_session::Session;
 
 /// Every right to files.
@@ -51,6 +52,15 @@ impl Tree {
     /// Returns whether all changes are refused.
     pub(crate) fn is_read_only(&self) -> bool {
         self.access == ACCESS_READ
+    }
+
+    /// # Errors
+    /// `MEDIA_WRITE_PROTECTED` if the volume takes no changes, which is told before any other refusal of one.
+    pub(crate) fn check_volume_writable(&self) -> Result<(), Status> {
+        match self.common.caps().has(Caps::WRITE) {
+            true => Ok(()),
+            false => Err(Status::MEDIA_WRITE_PROTECTED),
+        }
     }
 }
 

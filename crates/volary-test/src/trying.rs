@@ -1,0 +1,189 @@
+//! What a volume can do, found out by trying: of a mounted directory and of an export, neither of
+//! which says it all.
+
+use crate::tree;
+use volary_core::{
+    Caps, Create, Ctx, FileKind, Fs, Kind, Name, NodeId, OpenId, RenameFlags, Result, SetAttr,
+    SetTime, Time,
+};
+
+/// What trying found.
+#[derive(Clone, Copy, Debug)]
+pub struct Tried {
+    /// What the volume claims, without what failed. [`Caps::HOLES`] is that a gap takes no room.
+    pub caps: Caps,
+    /// Whether a hole can be punched.
+    pub punches: bool,
+}
+
+/// The size of the file that is made.
+const FILE: u64 = 8192;
+/// A size that is all gap but for the first byte.
+const GAP: u64 = 1 << 20;
+
+/// Tries in the directory `dir` each ability that a volume claims. All that is made is removed again.
+///
+/// # Errors
+/// What the volume answers to the simplest of changes.
+pub fn try_out(fs: &Fs, cx: &Ctx<'_>, dir: NodeId) -> Result<Tried> {
+    let name = Name::new(b"probe")?;
+    let set = match fs.caps().has(Caps::MODES) {
+        true => SetAttr::mode(0o700),
+        false => SetAttr::default(),
+    };
+    let inside = fs.mkdir(cx, dir, name, &set)?.node;
+    let tried = (Place {
+        fs,
+        cx,
+        dir: inside,
+    })
+    .try_all();
+    tree::remove(fs, cx, dir, name)?;
+    tried
+}
+
+/// A file that was made, and its open.
+type Made = (NodeId, OpenId);
+
+/// Where it is tried.
+struct Place<'a> {
+    fs: &'a Fs,
+    cx: &'a Ctx<'a>,
+    dir: NodeId,
+}
+
+impl Place<'_> {
+    fn try_all(&self) -> Result<Tried> {
+        let (file, other) = (self.make(b"file")?, self.make(b"other")?);
+        let tried = self.try_each(file, other);
+        for (_, open) in [file, other] {
+            self.fs.close(self.cx, open)?;
+        }
+        tried
+    }
+
+    fn try_each(&self, (file, open): Made, (other, gap): Made) -> Result<Tried> {
+        let (fs, cx, dir) = (self.fs, self.cx, self.dir);
+        fs.write(cx, open, Some(0), &[1; FILE as usize])?;
+        fs.write(cx, gap, Some(0), b"x")?;
+        let set = SetAttr::default();
+        let punches = fs.allocate(cx, open, 0, 4096, true).is_ok();
+        let named = |name: &'static [u8]| Name::new(name);
+        let abilities = [
+            (
+                Caps::SYMLINKS,
+                fs.symlink(cx, dir, named(b"symlink")?, b"x", &set).is_ok(),
+            ),
+            (
+                Caps::HARD_LINKS,
+                fs.link(cx, file, dir, named(b"link")?).is_ok(),
+            ),
+            (
+                Caps::DEVICES,
+                fs.mknod(cx, dir, named(b"fifo")?, FileKind::Fifo, 0, &set)
+                    .is_ok(),
+            ),
+            (Caps::MODES, self.keeps_modes(file)?),
+            (
+                Caps::CASE_SENSITIVE,
+                fs.lookup(cx, dir, named(b"FILE")?).is_err(),
+            ),
+            (
+                Caps::PREALLOCATE,
+                fs.allocate(cx, open, 0, 65_536, false).is_ok(),
+            ),
+            (Caps::HOLES, punches || self.gap_takes_no_room(other, gap)?),
+            (Caps::SWAP, self.swaps()),
+            (Caps::ANY_NAME, self.takes_any_name()?),
+        ];
+        let mut caps = fs.caps();
+        for (ability, _) in abilities.into_iter().filter(|(_, has)| !has) {
+            caps = caps.without(ability);
+        }
+        caps.time_step = caps.time_step.max(self.time_step(other)?);
+        // Where there are no holes, a size takes room.
+        if caps.has(Caps::HOLES) {
+            caps.size_max = self.size_max(file, caps.size_max)?;
+        }
+        Ok(Tried { caps, punches })
+    }
+
+    fn make(&self, name: &[u8]) -> Result<Made> {
+        let name = Name::new(name)?;
+        let made = self
+            .fs
+            .create(self.cx, self.dir, name, Create::New, &SetAttr::default());
+        made.map(|(entry, open)| (entry.node, open))
+    }
+
+    fn takes_any_name(&self) -> Result<bool> {
+        match self.make(b"a:*?\n\xff") {
+            Ok((_, open)) => self.fs.close(self.cx, open).map(|()| true),
+            Err(_) => Ok(false),
+        }
+    }
+
+    fn keeps_modes(&self, file: NodeId) -> Result<bool> {
+        let set = SetAttr::owned(0o751, 1, 2);
+        let done = self.fs.setattr(self.cx, file, &set).is_ok();
+        let got = self.fs.getattr(self.cx, file)?;
+        Ok(done && (got.mode, got.uid, got.gid) == (0o751, 1, 2))
+    }
+
+    fn gap_takes_no_room(&self, file: NodeId, open: OpenId) -> Result<bool> {
+        match self.fs.setattr(self.cx, file, &SetAttr::size(GAP)) {
+            Err(e) if e == Kind::NoSpace => return Ok(false),
+            done => done?,
+        };
+        // The host's file systems find room when they write out.
+        self.fs.fsync(self.cx, open, false)?;
+        Ok(self.fs.getattr(self.cx, file)?.allocated < GAP / 2)
+    }
+
+    fn swaps(&self) -> bool {
+        let swap = |from: &'static [u8], to: &'static [u8]| {
+            let (from, to) = (Name::new(from)?, Name::new(to)?);
+            self.fs
+                .rename(self.cx, self.dir, from, self.dir, to, RenameFlags::SWAP)
+        };
+        swap(b"file", b"other").is_ok()
+    }
+
+    /// Returns the steps in which a time comes back.
+    fn time_step(&self, file: NodeId) -> Result<u64> {
+        let time = Time::new(1_600_000_001, 123_456_789);
+        let set = SetAttr {
+            mtime: Some(SetTime::To(time)),
+            ..SetAttr::default()
+        };
+        let got = self.fs.setattr(self.cx, file, &set)?.mtime;
+        Ok(match (got.secs, got.nanos) {
+            (_, 123_456_789) => 1,
+            (_, 123_456_700) => 100,
+            (_, 123_456_000) => 1000,
+            (_, 123_000_000) => 1_000_000,
+            (_, 120_000_000) => 10_000_000,
+            (1_600_000_001, _) => 1_000_000_000,
+            _ => 2_000_000_000,
+        })
+    }
+
+    /// Returns the greatest size, up to `claimed`, that a file takes and shows.
+    fn size_max(&self, file: NodeId, claimed: u64) -> Result<u64> {
+        let takes = |size: u64| {
+            let set = self.fs.setattr(self.cx, file, &SetAttr::size(size));
+            let shown = || self.fs.getattr(self.cx, file);
+            set.is_ok() && shown().is_ok_and(|attr| attr.size == size)
+        };
+        let (mut taken, mut refused) = (FILE, claimed.saturating_add(1));
+        while taken + 1 < refused {
+            let size = taken + (refused - taken) / 2;
+            match takes(size) {
+                true => taken = size,
+                false => refused = size,
+            }
+        }
+        self.fs.setattr(self.cx, file, &SetAttr::size(0))?;
+        Ok(taken)
+    }
+}
