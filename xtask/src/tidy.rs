@@ -435,6 +435,25 @@ fn links_between_pages_lead_somewhere() {
 
 /// Tables and what is set as it stands have the width that they need.
 #[test]
+fn files_that_pages_name_are_there() {
+    let mut named = 0;
+    for page in pages() {
+        let text = std::fs::read_to_string(&page).unwrap();
+        let files = text
+            .split('`')
+            .filter(|word| word.contains("/src/") && word.ends_with(".rs") && !word.contains(' '));
+        for file in files {
+            named += 1;
+            let is_there = [root(), page.parent().unwrap().to_path_buf()]
+                .iter()
+                .any(|from| from.join(file).exists());
+            assert!(is_there, "{}: there is no {file}", relative(&page));
+        }
+    }
+    assert!(named > 20, "only {named} files are named");
+}
+
+#[test]
 fn pages_have_lines_that_fit_a_screen() {
     let mut wrong = Vec::new();
     for path in pages() {

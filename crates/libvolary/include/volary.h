@@ -76,7 +76,7 @@ typedef enum VolaryHow {
    */
   VOLARY_HOW_READ = 0,
   /**
-   * To write a file from nothing, whether it is there or not.
+   * To write a file, which is made, or emptied if it exists.
    */
   VOLARY_HOW_WRITE = 1,
   /**
@@ -116,7 +116,7 @@ typedef enum VolaryCheck {
 } VolaryCheck;
 
 /**
- * How to open or make a volume. Set all of it to zeros first, then `size`: what is zero is as usual.
+ * How to open or make a volume. Set all of it to zeros first, then `size`: a zero is the default.
  */
 typedef struct VolaryOptions {
   /**
@@ -171,7 +171,7 @@ typedef uint64_t VolaryVol;
  */
 typedef struct VolarySpace {
   /**
-   * All that it has for files.
+   * The volume's capacity for files.
    */
   uint64_t size;
   /**

@@ -89,7 +89,7 @@ impl From<Kind> for VolaryError {
     }
 }
 
-/// How to open or make a volume. Set all of it to zeros first, then `size`: what is zero is as usual.
+/// How to open or make a volume. Set all of it to zeros first, then `size`: a zero is the default.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct VolaryOptions {
@@ -177,7 +177,7 @@ impl From<&Attr> for VolaryStat {
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct VolarySpace {
-    /// All that it has for files.
+    /// The volume's capacity for files.
     pub size: u64,
     /// What is free.
     pub free: u64,
@@ -191,7 +191,7 @@ pub struct VolarySpace {
 pub enum VolaryHow {
     /// To read a file that is there.
     Read = 0,
-    /// To write a file from nothing, whether it is there or not.
+    /// To write a file, which is made, or emptied if it exists.
     Write = 1,
     /// To write a file that is not there.
     New = 2,

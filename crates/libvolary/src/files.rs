@@ -42,7 +42,7 @@ pub unsafe extern "C" fn volary_file_open(
     file: *mut VolaryFile,
 ) -> c_int {
     done(|| {
-        // SAFETY: the caller's to see to.
+        // SAFETY: the caller upholds this function's contract.
         let (place, path) = unsafe { (Place::at(file)?, bytes_of(path)?) };
         let opened = VOLUMES.get(vol)?.open_file(path, file_how(how)?)?;
         place.set(FILES.add(Arc::new(opened)));
@@ -60,7 +60,7 @@ pub unsafe extern "C" fn volary_file_read(
 ) -> i64 {
     answer(|| {
         let file = FILES.get(file)?;
-        // SAFETY: the caller's to see to.
+        // SAFETY: the caller upholds this function's contract.
         let room = unsafe { output(bytes, len) }?;
         let read = file.read_at(offset, room)?;
         Ok(i64::try_from(read).unwrap_or(i64::MAX))
@@ -76,7 +76,7 @@ pub unsafe extern "C" fn volary_file_write(
     len: usize,
 ) -> c_int {
     done(|| {
-        // SAFETY: the caller's to see to.
+        // SAFETY: the caller upholds this function's contract.
         let bytes = unsafe { input(bytes, len) }?;
         Ok(FILES.get(file)?.write_at(offset, bytes)?)
     })
@@ -92,7 +92,7 @@ pub extern "C" fn volary_file_set_len(file: VolaryFile, len: u64) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn volary_file_stat(file: VolaryFile, stat: *mut VolaryStat) -> c_int {
     done(|| {
-        // SAFETY: the caller's to see to.
+        // SAFETY: the caller upholds this function's contract.
         let place = unsafe { Place::at(stat) }?;
         place.set((&FILES.get(file)?.metadata()?).into());
         Ok(())

@@ -8,7 +8,7 @@ use crate::abi::{VolaryError, VolaryOptions};
 use crate::fault::{Fault, Outcome};
 use std::ffi::{CStr, c_char, c_void};
 
-/// Refuses a null pointer.
+/// Returns the error for a null pointer in place of `what`.
 fn refused<T>(what: &str) -> Outcome<T> {
     Err(Fault::invalid(format!("a null pointer in place of {what}")))
 }
@@ -30,7 +30,7 @@ pub(crate) unsafe fn bytes_of<'a>(text: *const c_char) -> Outcome<&'a [u8]> {
 /// # Safety
 /// As of [`bytes_of`].
 pub(crate) unsafe fn text_of<'a>(text: *const c_char) -> Outcome<&'a str> {
-    // SAFETY: the caller's to see to.
+    // SAFETY: the caller upholds this function's contract.
     let bytes = unsafe { bytes_of(text) }?;
     std::str::from_utf8(bytes).map_err(|_| Fault::invalid("a text that is no UTF-8".into()))
 }
@@ -42,7 +42,7 @@ pub(crate) unsafe fn text_of<'a>(text: *const c_char) -> Outcome<&'a str> {
 pub(crate) unsafe fn maybe_text<'a>(text: *const c_char) -> Outcome<Option<&'a str>> {
     match text.is_null() {
         true => Ok(None),
-        // SAFETY: the caller's to see to.
+        // SAFETY: the caller upholds this function's contract.
         false => unsafe { text_of(text) }.map(Some),
     }
 }
@@ -115,7 +115,7 @@ pub(crate) unsafe fn put_text(text: &[u8], at: *mut c_char, room: usize) -> Outc
         let words = format!("room for {room} bytes of a text that needs {needs}");
         return Err(Fault::new(VolaryError::TooBig, words));
     }
-    // SAFETY: the caller's to see to.
+    // SAFETY: the caller upholds this function's contract.
     let out = unsafe { output(at.cast(), needs) }?;
     for (to, from) in out.iter_mut().zip(text) {
         *to = *from;

@@ -29,7 +29,7 @@ pub unsafe extern "C" fn volary_serve_nfs(
     server: *mut VolaryServer,
 ) -> c_int {
     done(|| {
-        // SAFETY: the caller's to see to.
+        // SAFETY: the caller upholds this function's contract.
         let (place, address, name) =
             unsafe { (Place::at(server)?, text_of(address)?, text_of(name)?) };
         let served = how(vol, Some(name), read_only)?.nfs(parsed(address)?)?;
@@ -50,10 +50,10 @@ pub unsafe extern "C" fn volary_serve_smb(
     server: *mut VolaryServer,
 ) -> c_int {
     done(|| {
-        // SAFETY: the caller's to see to.
+        // SAFETY: the caller upholds this function's contract.
         let (place, address, name) =
             unsafe { (Place::at(server)?, text_of(address)?, text_of(name)?) };
-        // SAFETY: the caller's to see to.
+        // SAFETY: the caller upholds this function's contract.
         let (user, password) = unsafe { (text_of(user)?, text_of(password)?) };
         let served = how(vol, Some(name), read_only)?.smb(parsed(address)?, user, password)?;
         place.set(SERVERS.add(Arc::new(served)));
@@ -70,7 +70,7 @@ pub unsafe extern "C" fn volary_mount(
     server: *mut VolaryServer,
 ) -> c_int {
     done(|| {
-        // SAFETY: the caller's to see to.
+        // SAFETY: the caller upholds this function's contract.
         let (place, dir) = unsafe { (Place::at(server)?, bytes_of(dir)?) };
         let served = how(vol, None, read_only)?.mount(OsStr::from_bytes(dir))?;
         place.set(SERVERS.add(Arc::new(served)));
@@ -91,7 +91,7 @@ pub unsafe extern "C" fn volary_server_address(
         let text = served
             .address()
             .map_or_else(String::new, |at| at.to_string());
-        // SAFETY: the caller's to see to.
+        // SAFETY: the caller upholds this function's contract.
         unsafe { put_text(text.as_bytes(), address, room) }
     })
 }

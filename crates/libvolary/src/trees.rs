@@ -26,7 +26,7 @@ pub unsafe extern "C" fn volary_stat(
     stat: *mut VolaryStat,
 ) -> c_int {
     done(|| {
-        // SAFETY: the caller's to see to.
+        // SAFETY: the caller upholds this function's contract.
         let (place, path) = unsafe { (Place::at(stat)?, bytes_of(path)?) };
         let vol = VOLUMES.get(vol)?;
         let attr = match follow {
@@ -49,7 +49,7 @@ pub unsafe extern "C" fn volary_read(
 ) -> i64 {
     answer(|| {
         let vol = VOLUMES.get(vol)?;
-        // SAFETY: the caller's to see to.
+        // SAFETY: the caller upholds this function's contract.
         let (path, room) = unsafe { (bytes_of(path)?, output(bytes, len)?) };
         let read = vol.read_at(path, offset, room)?;
         Ok(i64::try_from(read).unwrap_or(i64::MAX))
@@ -66,7 +66,7 @@ pub unsafe extern "C" fn volary_write(
     len: usize,
 ) -> c_int {
     done(|| {
-        // SAFETY: the caller's to see to.
+        // SAFETY: the caller upholds this function's contract.
         let (path, bytes) = unsafe { (bytes_of(path)?, input(bytes, len)?) };
         Ok(VOLUMES.get(vol)?.write(path, bytes)?)
     })
@@ -81,7 +81,7 @@ pub unsafe extern "C" fn volary_append(
     len: usize,
 ) -> c_int {
     done(|| {
-        // SAFETY: the caller's to see to.
+        // SAFETY: the caller upholds this function's contract.
         let (path, bytes) = unsafe { (bytes_of(path)?, input(bytes, len)?) };
         Ok(VOLUMES.get(vol)?.append(path, bytes)?)
     })
@@ -95,7 +95,7 @@ pub unsafe extern "C" fn volary_mkdir(
     parents: c_int,
 ) -> c_int {
     done(|| {
-        // SAFETY: the caller's to see to.
+        // SAFETY: the caller upholds this function's contract.
         let path = unsafe { bytes_of(path) }?;
         let vol = VOLUMES.get(vol)?;
         match parents {
@@ -114,7 +114,7 @@ pub unsafe extern "C" fn volary_remove(
     recursive: c_int,
 ) -> c_int {
     done(|| {
-        // SAFETY: the caller's to see to.
+        // SAFETY: the caller upholds this function's contract.
         let path = unsafe { bytes_of(path) }?;
         let vol = VOLUMES.get(vol)?;
         match recursive {
@@ -133,7 +133,7 @@ pub unsafe extern "C" fn volary_rename(
     to: *const c_char,
 ) -> c_int {
     done(|| {
-        // SAFETY: the caller's to see to.
+        // SAFETY: the caller upholds this function's contract.
         let (from, to) = unsafe { (bytes_of(from)?, bytes_of(to)?) };
         Ok(VOLUMES.get(vol)?.rename(from, to)?)
     })
@@ -147,7 +147,7 @@ pub unsafe extern "C" fn volary_symlink(
     path: *const c_char,
 ) -> c_int {
     done(|| {
-        // SAFETY: the caller's to see to.
+        // SAFETY: the caller upholds this function's contract.
         let (target, path) = unsafe { (bytes_of(target)?, bytes_of(path)?) };
         Ok(VOLUMES.get(vol)?.symlink(target, path)?)
     })
@@ -162,10 +162,10 @@ pub unsafe extern "C" fn volary_readlink(
     room: usize,
 ) -> c_int {
     done(|| {
-        // SAFETY: the caller's to see to.
+        // SAFETY: the caller upholds this function's contract.
         let path = unsafe { bytes_of(path) }?;
         let held = VOLUMES.get(vol)?.read_link(path)?;
-        // SAFETY: the caller's to see to.
+        // SAFETY: the caller upholds this function's contract.
         unsafe { put_text(&held, target, room) }
     })
 }
@@ -174,7 +174,7 @@ pub unsafe extern "C" fn volary_readlink(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn volary_chmod(vol: VolaryVol, path: *const c_char, mode: u32) -> c_int {
     done(|| {
-        // SAFETY: the caller's to see to.
+        // SAFETY: the caller upholds this function's contract.
         let path = unsafe { bytes_of(path) }?;
         Ok(VOLUMES.get(vol)?.set_mode(path, mode)?)
     })
@@ -189,7 +189,7 @@ pub unsafe extern "C" fn volary_chown(
     gid: u32,
 ) -> c_int {
     done(|| {
-        // SAFETY: the caller's to see to.
+        // SAFETY: the caller upholds this function's contract.
         let path = unsafe { bytes_of(path) }?;
         Ok(VOLUMES.get(vol)?.set_owner(path, uid, gid)?)
     })
@@ -206,7 +206,7 @@ pub unsafe extern "C" fn volary_set_times(
     mtime_nanos: u32,
 ) -> c_int {
     done(|| {
-        // SAFETY: the caller's to see to.
+        // SAFETY: the caller upholds this function's contract.
         let path = unsafe { bytes_of(path) }?;
         let (accessed, changed) = (Time::new(atime, atime_nanos), Time::new(mtime, mtime_nanos));
         Ok(VOLUMES.get(vol)?.set_times(path, accessed, changed)?)
@@ -221,7 +221,7 @@ pub unsafe extern "C" fn volary_walk(
     walk: *mut VolaryWalk,
 ) -> c_int {
     done(|| {
-        // SAFETY: the caller's to see to.
+        // SAFETY: the caller upholds this function's contract.
         let (place, path) = unsafe { (Place::at(walk)?, bytes_of(path)?) };
         let begun = VOLUMES.get(vol)?.walk(path);
         place.set(WALKS.add(Arc::new(Mutex::new(begun))));
@@ -240,14 +240,14 @@ pub unsafe extern "C" fn volary_walk_next(
     stat: *mut VolaryStat,
 ) -> c_int {
     let answered = answer(|| {
-        // SAFETY: the caller's to see to.
+        // SAFETY: the caller upholds this function's contract.
         let place = unsafe { Place::at(stat) }?;
         let walk = WALKS.get(walk)?;
         let next = walk.lock().unwrap_or_else(PoisonError::into_inner).next();
         let Some(found) = next.transpose()? else {
             return Ok(0);
         };
-        // SAFETY: the caller's to see to.
+        // SAFETY: the caller upholds this function's contract.
         unsafe { put_text(&found.path, path, room) }?;
         let attr = found.entry.attr.as_ref();
         place.set(attr.map_or_else(VolaryStat::default, VolaryStat::from));
@@ -284,11 +284,11 @@ pub unsafe extern "C" fn volary_copy_in(
     files: *mut u64,
 ) -> c_int {
     done(|| {
-        // SAFETY: the caller's to see to.
+        // SAFETY: the caller upholds this function's contract.
         let (from, to) = unsafe { (bytes_of(from)?, bytes_of(to)?) };
         let copied = VOLUMES.get(vol)?.copy_in(OsStr::from_bytes(from), to)?;
         if !files.is_null() {
-            // SAFETY: the caller's to see to.
+            // SAFETY: the caller upholds this function's contract.
             unsafe { Place::at(files) }?.set(copied.files);
         }
         Ok(())
@@ -304,11 +304,11 @@ pub unsafe extern "C" fn volary_copy_out(
     files: *mut u64,
 ) -> c_int {
     done(|| {
-        // SAFETY: the caller's to see to.
+        // SAFETY: the caller upholds this function's contract.
         let (from, to) = unsafe { (bytes_of(from)?, bytes_of(to)?) };
         let copied = VOLUMES.get(vol)?.copy_out(from, OsStr::from_bytes(to))?;
         if !files.is_null() {
-            // SAFETY: the caller's to see to.
+            // SAFETY: the caller upholds this function's contract.
             unsafe { Place::at(files) }?.set(copied.files);
         }
         Ok(())

@@ -32,7 +32,7 @@ pub unsafe extern "C" fn volary_open(
     vol: *mut VolaryVol,
 ) -> c_int {
     done(|| {
-        // SAFETY: the caller's to see to.
+        // SAFETY: the caller upholds this function's contract.
         let (place, source, given) =
             unsafe { (Place::at(vol)?, bytes_of(source)?, Given::of(options)?) };
         let source = OsStr::from_bytes(source);
@@ -56,7 +56,7 @@ pub unsafe extern "C" fn volary_make(
     vol: *mut VolaryVol,
 ) -> c_int {
     done(|| {
-        // SAFETY: the caller's to see to.
+        // SAFETY: the caller upholds this function's contract.
         let (place, image, kind, given) = unsafe {
             (
                 Place::at(vol)?,
@@ -88,7 +88,7 @@ pub extern "C" fn volary_sync(vol: VolaryVol) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn volary_space(vol: VolaryVol, space: *mut VolarySpace) -> c_int {
     done(|| {
-        // SAFETY: the caller's to see to.
+        // SAFETY: the caller upholds this function's contract.
         let place = unsafe { Place::at(space) }?;
         let told = VOLUMES.get(vol)?.space()?;
         place.set(VolarySpace {
@@ -112,7 +112,7 @@ pub unsafe extern "C" fn volary_check(
     left: *mut u64,
 ) -> c_int {
     done(|| {
-        // SAFETY: the caller's to see to.
+        // SAFETY: the caller upholds this function's contract.
         let (place, source, given) =
             unsafe { (Place::at(left)?, bytes_of(source)?, Given::of(options)?) };
         let mode = check_mode(mode)?;
@@ -165,14 +165,14 @@ impl Given {
     /// As of [`options_of`], and all texts in them.
     unsafe fn of(options: *const VolaryOptions) -> Outcome<Self> {
         let mut all = Vol::options();
-        // SAFETY: the caller's to see to.
+        // SAFETY: the caller upholds this function's contract.
         let Some(given) = unsafe { options_of(options) }? else {
             return Ok(Self {
                 options: all,
                 writes: false,
             });
         };
-        // SAFETY: the caller's to see to.
+        // SAFETY: the caller upholds this function's contract.
         let text = |text| unsafe { maybe_text(text) };
         if let Some(kind) = text(given.kind)? {
             all = all.kind(kind);

@@ -34,8 +34,8 @@ pub enum How {
     Io,
     /// `Io`, as of a full disk of the host, and nothing was done.
     Full,
-    /// A write: so many of its sectors, from the first on, reach the device;
-    /// then `Io`.
+    /// A torn write: its first sectors, this many, reach the device. Then it
+    /// fails with `Io`.
     Torn(u64),
 }
 

@@ -48,7 +48,7 @@ impl Reservation {
 #[derive(Debug)]
 pub struct Reservations {
     by_first: BTreeMap<u64, Kept>,
-    /// Where those of each file begin, the oldest first.
+    /// For each file, the first units of its reservations on the device, the oldest first.
     by_owner: HashMap<u64, Vec<u64>>,
     max: usize,
     each: usize,

@@ -73,7 +73,7 @@ pub enum Part<'a> {
         /// What is there.
         bytes: &'a [u8],
     },
-    /// Zeros of a large file, which are nowhere.
+    /// A hole of a large file: zeros that are not stored.
     Hole(Range),
     /// A large file is complete.
     End,

@@ -37,6 +37,7 @@ pub(crate) fn deliver(part: &Part<'_>, file: u32) -> ControlFlow<()> {
     let _ = session.close(open);
     match done {
         Some(done) => done,
+        None if part.run.check().is_break() => ControlFlow::Break(()),
         None => ordinary::deliver(part, file, Why::Unmapped),
     }
 }
@@ -55,7 +56,8 @@ struct Window {
 }
 
 impl Large<'_> {
-    /// `None` if the driver does not say where it is: nothing was delivered then.
+    /// Delivers the file in chunks. Returns `None`, and has delivered nothing, if the driver does
+    /// not say where the file lies, or if the run was stopped.
     fn deliver(&self) -> Option<ControlFlow<()>> {
         let size = self.listed.attr.size;
         let data = self.data(size)?;

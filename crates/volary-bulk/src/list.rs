@@ -62,7 +62,7 @@ pub(crate) struct List {
     max: u64,
     /// Bytes of the files.
     content: u64,
-    /// With so many of these, it is complete.
+    /// The part is complete once its files have this many bytes.
     content_max: u64,
 }
 
@@ -74,7 +74,7 @@ const FAILED: u64 = 3 * size_of::<(Box<[u8]>, Error)>() as u64 + 64;
 const PIECE: u64 = 3 * size_of::<Piece>() as u64;
 /// Memory for a file that has no fragments here, in bytes.
 const WAY: u64 = 40;
-/// A full vector of fragments grows by this part (1/n) of it.
+/// If a vector of fragments is full, it grows by 1/n of its length.
 const PIECES_MORE: usize = 2;
 
 /// How to read a file.

@@ -60,7 +60,7 @@ impl<'a> Fetching<'a> {
         Some(Self { reading, buf })
     }
 
-    /// Reads it. Returns `None` if it cannot be read, or is not what the walk saw.
+    /// Reads the file. Returns `None` if it cannot be read whole, or has changed since the walk.
     pub(crate) fn end(self) -> Option<Fetched> {
         let Self { reading, mut buf } = self;
         let attr = &reading.listed.attr;

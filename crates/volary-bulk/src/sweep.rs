@@ -100,7 +100,7 @@ impl<'a> Sweep<'a> {
                 && let Some(span) = merge.next(self.pieces, done, next)
             {
                 next = span.pieces.end;
-                // It sees by itself that a reader goes on.
+                // The device notices sequential reads by itself: only a jump needs a hint.
                 if span.at.saturating_sub(end) > self.part.tuned.gap {
                     device.will_read(span.at, span.len);
                 }

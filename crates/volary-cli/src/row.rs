@@ -26,7 +26,7 @@ pub(crate) fn read_dir(session: &Session, dir: &Attr, at: &At) -> Done<Vec<Row>>
 /// Reads a directory as `read_dir` does, and gives the error unchanged.
 ///
 /// # Errors
-/// As `open` and `readdir` of [`Session`], and as `getattr` of the first node that has none.
+/// As `open` and `readdir` of [`Session`]. As `getattr`, for the first node that it fails for.
 pub(crate) fn entries(session: &Session, dir: &Attr) -> volary::Result<Vec<Row>> {
     let listing = Listing::read(session, dir.node, LISTING_MAX);
     listing.end?;

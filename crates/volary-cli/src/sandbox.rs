@@ -58,7 +58,7 @@ pub(crate) enum Level {
 #[derive(clap::Args, Debug)]
 pub(crate) struct SandboxArgs {
     /// How much this process gives up once it has started (other files, programs, sockets):
-    /// as much as the kernel can (on), all or it does not start (strict), nothing (off)
+    /// on: as much as the kernel can; strict: all, or it does not start; off: nothing
     /// [default: on]
     #[arg(long, value_name = "HOW", hide_possible_values = false)]
     sandbox: Option<Level>,

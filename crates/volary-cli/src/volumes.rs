@@ -479,10 +479,10 @@ fn open(source: &Source, attach: &Attach, usage: Use, layers: &[String]) -> Done
     }
 }
 
-/// Says that a volume is read by a replica.
+/// Warns that a structure of a volume makes no sense, so that its replica is read.
 ///
 /// # Errors
-/// If it is to be changed: nothing is, before the first one is whole again.
+/// If the volume is to be changed, and `fsck` can write the structure anew first.
 pub(crate) fn tell_of_replica(source: &Source, replica: &Replica, usage: Use) -> Done {
     let Replica { what, home, at, .. } = replica;
     let why = format!("{source}: the {what} at byte {home} makes no sense");

@@ -66,7 +66,7 @@ pub(super) struct Content<'a, B> {
     sparse: bool,
     /// Holes cannot be asked for: zeros are looked for.
     by_zeros: bool,
-    /// Stretches may be copied from where they lie.
+    /// Whether to look for ranges of a host's file that can be copied without reading them.
     asks: bool,
     /// How long the last of these was.
     given: u64,
@@ -281,7 +281,7 @@ impl<B: Bytes> Pieces for Content<'_, B> {
     fn data_len(&mut self) -> Option<u64> {
         let (mut at, mut sum) = (0, 0);
         while at < self.len {
-            // Who has had enough is told so by the read.
+            // The next read reports that the copy was stopped.
             if self.report.observer.is_stopped() {
                 break;
             }

@@ -22,7 +22,7 @@ pub enum Origin<'a> {
     Host(PathBuf),
     /// A place in a volume.
     Volume(VolumePlace),
-    /// Bytes until they end, which are copied to the path of a file that the target names.
+    /// A stream, read to its end. The target must name the file that it is copied to.
     Input {
         /// Where they come from.
         from: Box<dyn Read + 'a>,

@@ -52,7 +52,7 @@ struct Dir {
     above: usize,
 }
 
-/// A file that more is to come of.
+/// A file that is being written: more content may follow.
 struct Writing {
     open: OpenId,
     node: NodeId,
@@ -340,7 +340,7 @@ impl<'a> VolumeSink<'a> {
         self.take_away(file, e)
     }
 
-    /// Makes a hole, or fills it where the volume has none.
+    /// Makes a hole. If the volume has no holes, writes zeros.
     fn make_hole(&mut self, file: &mut Writing, len: u64) -> Result<(), Error> {
         let end = file.offset.checked_add(len).ok_or(Kind::TooBig)?;
         if self.caps.has(Caps::HOLES) {

@@ -36,7 +36,7 @@ pub struct Cred {
     pub uid: u32,
     /// Group id.
     pub gid: u32,
-    /// Further groups.
+    /// Supplementary groups.
     pub groups: Arc<[u32]>,
 }
 

@@ -1,6 +1,6 @@
 //! [`Extent`]: where the bytes of a file are.
 
-/// A run of a file's bytes.
+/// A stretch of a file, and where its bytes lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
     /// Byte offset in the file.

@@ -23,7 +23,7 @@ pub trait Format: Send + Sync {
     /// Returns the kinds of its volumes: `fat12`, `fat16`, `fat32`.
     fn kinds(&self) -> &'static [&'static str];
 
-    /// Returns what it does beside attaching: the methods below that it has.
+    /// Returns what the format does beside attaching: a bit for each optional method that it has.
     fn abilities(&self) -> Abilities {
         Abilities::NONE
     }

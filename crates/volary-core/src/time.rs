@@ -94,7 +94,7 @@ impl From<SystemTime> for Time {
 }
 
 impl From<Time> for SystemTime {
-    /// Times that the host cannot say become the epoch.
+    /// If the host cannot represent the time, gives the Unix epoch.
     fn from(t: Time) -> Self {
         let whole = Duration::from_secs(t.secs.unsigned_abs());
         let base = if t.secs >= 0 {

@@ -60,7 +60,8 @@ struct Unpacked {
 }
 
 impl Streams {
-    /// Returns an empty set, which takes a sixteenth of [`Attach::memory`].
+    /// Returns an empty set of at most 64 decoders: as many as fit into a sixteenth of
+    /// [`Attach::memory`], but at least one.
     pub fn new(how: &Attach) -> Self {
         let most = (how.memory / 16 / EACH).clamp(1, 64) as usize;
         Self {

@@ -103,14 +103,14 @@ pub struct Stacked {
     pub report: Option<Box<dyn Fn() -> String + Send + Sync>>,
 }
 
-/// Puts the layer that `spec` names, as `NAME` or `NAME=ARG`, over `below`.
-/// What it needs of the world outside it takes from `outside`.
+/// Puts the layer that `spec` names, as `NAME` or `NAME=ARG`, over `below`. The
+/// layer takes what it needs of the host from `outside`.
 ///
 /// # Errors
-/// `Invalid` for an unknown layer, naming those that there are; for an argument
-/// that is missing, superfluous or wrong, saying what is expected; for a layer
-/// that makes no sense over `below`, saying why; for `subtree`, also `NotFound`
-/// and `NotDir`; for those that look at the volume first, what that answers.
+/// `Invalid` for an unknown layer, naming the known ones; for an argument that is
+/// missing, superfluous or wrong, saying what is expected. `Invalid` also for a
+/// layer that makes no sense over `below`, saying why. `NotFound` and `NotDir` for
+/// `subtree`. The volume's errors for layers that look at it first.
 pub fn layer_by_name(below: Fs, spec: &str, outside: &Arc<dyn Outside>) -> Result<Stacked> {
     let (name, arg) = match spec.split_once('=') {
         Some((name, arg)) => (name, Some(arg)),

@@ -21,7 +21,7 @@ struct State {
 pub struct FaultRule {
     /// The operation; `None` for every one.
     pub call: Option<Call>,
-    /// Which of its calls.
+    /// Which calls of the operation fail.
     pub when: When,
     /// The error that they answer.
     pub kind: Kind,

@@ -6,13 +6,13 @@ use volary_core::{
     RenameFlags, Result, SetAttr, SetQuota,
 };
 
-/// Shows the users and groups of a volume as others, both ways: owners are
-/// shown by their ids above, and set by those below; callers' own ids are mapped
-/// in all calls that go by a node. What goes by an open was decided when it was
-/// opened.
+/// Maps the users and groups of a volume to other ids, in both directions. Owners
+/// are shown by their ids above, and set by those below. Calls by a node also map
+/// the caller's ids. Reads and writes by an open do not: access was decided when
+/// it was opened.
 ///
-/// Quotas are those of ids that stand for one id each, both ways; those of others
-/// are not shown, and setting them answers `Invalid`.
+/// Quotas are shown of ids that map one to one only. Setting the limits of another
+/// id answers `Invalid`.
 pub struct IdMap {
     below: Fs,
     users: IdRules,

@@ -49,7 +49,7 @@ impl Throttle {
         }
     }
 
-    /// From words: `ops=N`, `bytes=SIZE`, or both with a comma between; a second.
+    /// Parses `ops=N`, `bytes=SIZE`, or both with a comma between: the most per second.
     ///
     /// # Errors
     /// `Invalid`, saying what is expected.

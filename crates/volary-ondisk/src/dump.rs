@@ -52,7 +52,7 @@ impl<'a> Asked<'a> {
         self.arg.map(|word| self.parse(word)).transpose()
     }
 
-    /// Returns the number behind a topic that cannot do without.
+    /// Returns the number behind a topic that needs one.
     ///
     /// # Errors
     /// As [`number`](Self::number).

@@ -146,7 +146,8 @@ impl<'a, K: Eq + Hash> Findings<'a, K> {
         self.left.contains(&(code, key))
     }
 
-    /// Takes back that a finding was accepted: it could not be mended. It is not told again.
+    /// Takes back the acceptance of a finding that could not be mended. It counts as left, so that
+    /// [`tell_once`](Self::tell_once) does not tell it again.
     pub fn not_mended(&mut self, code: &'static str, key: K) {
         self.accepted = self.accepted.saturating_sub(1);
         self.left.insert((code, key));

@@ -15,7 +15,7 @@ pub trait Inode: Clone {
     /// Returns whether it is free.
     fn is_free(&self) -> bool;
 
-    /// Returns the links that it counts; 0 if it counts less.
+    /// Returns the link count; 0 if the stored count is negative.
     fn links(&self) -> u32;
 
     /// Returns whether the disk has it in use without a name: it was removed, and open as the power went.
@@ -53,7 +53,7 @@ pub struct Node<I> {
     pub change: u64,
     /// Whether it was changed since the last commit.
     pub is_dirty: bool,
-    /// Whether its last name was taken away: it goes with its last open.
+    /// Whether the last name was removed: the inode is freed when its last open ends.
     pub is_nameless: bool,
 }
 

@@ -63,8 +63,8 @@ impl Use {
 pub struct MapBuilder {
     size: u64,
     map: VolumeMap,
-    /// For each cell that is full, one behind it, at or before the next that is not; for others,
-    /// itself.
+    /// For a cell with room, the cell itself. For a full cell, a later one, not past the next with
+    /// room: a chain that [`with_room`](Self::with_room) follows and shortens.
     room: Vec<u32>,
 }
 

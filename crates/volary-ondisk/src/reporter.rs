@@ -62,7 +62,7 @@ pub fn instead(replica: &Replica) -> Finding {
     damage(*home, words)
 }
 
-/// Returns whether an error ends a check: the device's, or of who stopped it.
+/// Returns whether an error ends a check: `Io`, or `Interrupted` by the caller.
 pub fn ends(e: &Error) -> bool {
     matches!(e.kind(), Kind::Io | Kind::Interrupted)
 }

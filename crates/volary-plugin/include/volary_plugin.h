@@ -480,11 +480,11 @@ typedef struct VolaryContext {
    */
   uint32_t gid;
   /**
-   * How many further groups there are.
+   * How many supplementary groups there are.
    */
   uint32_t group_count;
   /**
-   * Further groups.
+   * Supplementary groups.
    */
   const uint32_t *groups;
   /**

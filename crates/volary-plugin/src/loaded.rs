@@ -130,10 +130,10 @@ pub(crate) struct Begun {
 }
 
 impl Begun {
-    /// Attaches.
+    /// Attaches the volume, and asks the plug-in for its capabilities.
     ///
     /// # Errors
-    /// What `attach` answers; `Io` for what `caps` says that cannot be.
+    /// What `attach` and `caps` of the plug-in answer; `Io` for limits that no volume has.
     pub(crate) fn new(
         hooks: Hooks,
         host: *const VolaryHost,

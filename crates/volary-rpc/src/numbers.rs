@@ -43,7 +43,7 @@ pub const FH_MAX: usize = 64;
 pub const AUTH_MAX: usize = 400;
 /// Longest name of a machine in `AUTH_SYS`, in bytes (RFC 5531, appendix A).
 pub const MACHINE_MAX: usize = 255;
-/// Most further groups in `AUTH_SYS`.
+/// Most supplementary groups in `AUTH_SYS`.
 pub const GROUPS_MAX: usize = 16;
 /// `AUTH_NONE`.
 pub const AUTH_NONE: u32 = 0;

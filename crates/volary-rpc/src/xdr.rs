@@ -13,7 +13,7 @@ pub type Decoded<T> = Result<T, Garbage>;
 pub struct Input<'a>(&'a [u8]);
 
 impl<'a> Input<'a> {
-    /// Returns all of `bytes`.
+    /// Returns a cursor at the start of `bytes`.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self(bytes)
     }
@@ -29,7 +29,7 @@ impl<'a> Input<'a> {
         Ok(now)
     }
 
-    /// Returns a fixed number of bytes, without padding: a multiple of four.
+    /// Returns `N` bytes, without padding: `N` must be a multiple of four.
     ///
     /// # Errors
     /// [`Garbage`] if less is left.
@@ -81,7 +81,7 @@ impl<'a> Input<'a> {
         Ok(bytes)
     }
 
-    /// At most `max` numbers, with their count before them.
+    /// Returns an array of at most `max` numbers, which their count precedes.
     ///
     /// # Errors
     /// [`Garbage`] for more than that, and if less is left.

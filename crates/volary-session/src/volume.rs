@@ -151,9 +151,9 @@ impl Volume {
         })
     }
 
-    /// Returns a new client id, unique on this volume: what a server gives its
-    /// sessions ([`Session::with_client`](crate::Session::with_client)) to know its own changes among the
-    /// events, and to keep its lock owners apart from others'.
+    /// Returns a new client id, unique on this volume. A server gives it to its sessions
+    /// ([`Session::with_client`](crate::Session::with_client)). By it the server knows its own
+    /// changes among the events, and its lock owners are kept apart from others'.
     pub fn client(&self) -> ClientId {
         ClientId(self.clients.fetch_add(1, Ordering::Relaxed))
     }

@@ -74,8 +74,8 @@ pub struct Volume {
     pub synchronous: bool,
     /// Whether the device says that it keeps what it was given in memory.
     pub keeping: bool,
-    /// Whether it stands garbage in sectors that were on their way, but for
-    /// those of files that were written over in place.
+    /// Whether the volume survives garbage in sectors in flight, except in those of
+    /// files that were overwritten in place.
     pub garbage: bool,
     /// What stands between the driver and the device.
     pub between: Option<Between>,
@@ -175,8 +175,8 @@ fn on(fs: &Fs) -> impl FnMut(usize, &Op, u32) -> Result<()> {
     |i, op, tag| with_ctx(i, |cx| perform(fs, cx, op, tag))
 }
 
-/// Returns what operations make of a tree: `act` does each, with the tag of the file that
-/// it is about, none if it cannot be done; and says whether it was done.
+/// Returns the history of a tree under operations. `act` does each one: it is given the tag of the
+/// file, or `None` if the tree does not allow the operation, and returns whether it was done.
 fn told(
     volume: &Volume,
     ops: &[Op],

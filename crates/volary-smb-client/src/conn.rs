@@ -68,7 +68,7 @@ pub struct Client {
     key: Option<[u8; 16]>,
 }
 
-/// A connection: what is sent, and what was heard and nobody has asked for.
+/// A connection: its sending side, and the replies that nobody has asked for yet.
 pub(crate) struct Connection {
     sending: Mutex<Sending>,
     heard: Mutex<Heard>,

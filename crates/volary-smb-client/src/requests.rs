@@ -8,7 +8,7 @@ use crate::{access, disposition, status};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Open([u8; 16]);
 
-/// A request for a change that is waited for.
+/// A pending CHANGE_NOTIFY, by the id of its request.
 #[derive(Debug)]
 pub struct Watching(u64);
 
@@ -317,7 +317,7 @@ impl Client {
         self.link_with(open, to, false)
     }
 
-    /// Gives what is open another name as well, in the place of what has it.
+    /// Makes a hard link `to` to an open file, and replaces the file that has the name.
     ///
     /// # Errors
     /// As the server says.
@@ -379,7 +379,7 @@ impl Client {
         self.connection.has_reply(watching.0)
     }
 
-    /// Gives up all of a lease but `keeps`, as it was told to.
+    /// Acknowledges the break of a lease, of which it keeps the state `keeps`.
     ///
     /// # Errors
     /// As the server says.

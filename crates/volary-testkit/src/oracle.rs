@@ -13,9 +13,8 @@
 //! | [`host`] | nothing: a directory of the host | is what they copy from and to |
 //!
 //! All run in UTC and in a UTF-8 locale. A test that needs one asks first
-//! ([`have`]): where the environment has `CI=true` a missing program is a
-//! failure that names the package to install, elsewhere it is a line that says
-//! that the test was skipped.
+//! ([`have`]). If a program is missing, the test prints that it is skipped. Where
+//! the environment has `CI=true`, it fails and names the package to install.
 
 pub mod dissect;
 pub mod dosfstools;

@@ -46,7 +46,7 @@ pub fn hold<T: Clone + Debug>(
     panic!("{words}\nafter\n{steps}to run it again: {again}");
 }
 
-/// Leaves out what the failure does not need.
+/// Shrinks the steps: removes chunks, ever smaller, as long as the rest still fails.
 fn smallest<T: Clone>(
     mut steps: Vec<T>,
     mut words: String,

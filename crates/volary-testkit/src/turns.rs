@@ -110,7 +110,7 @@ impl Turns {
         content
     }
 
-    /// Holds if the files are as they were written.
+    /// Asserts that the files hold what was written.
     ///
     /// # Panics
     /// If one is not.

@@ -69,7 +69,7 @@ impl Shape {
         self.format
     }
 
-    /// Returns what tells it from others.
+    /// Returns a name made of all in which volumes of a test can differ.
     pub fn name(&self) -> String {
         let size = format!("{} of {} KiB", self.kind, self.len >> 10);
         let sectors = match self.sector {

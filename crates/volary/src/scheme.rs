@@ -55,7 +55,7 @@ impl Schemes {
 /// `volary mount`). What is not here is refused: files by Landlock, sockets and programs by seccomp.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
-    /// Files that are read, and directories all of which is read. They must be there already.
+    /// Files to read, and directories to read with all below them. They must exist already.
     pub reads: Vec<PathBuf>,
     /// Files that are changed, and directories in which anything is made, changed and removed.
     pub changes: Vec<PathBuf>,

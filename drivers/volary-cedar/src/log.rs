@@ -1,4 +1,5 @@
-//! Log records and anchors as stored (paper, section 5.3).
+//! Log records and anchors as stored (paper, section 5.3). `commit::group` writes records,
+//! `recover` replays them.
 //!
 //! A record is a header, a blank page, the header again, the logged pages, an
 //! end, the logged pages again, the end again: the same is never in two adjacent

@@ -16,7 +16,8 @@ pub(crate) struct Fast {
 
 #[derive(Default)]
 struct Changed {
-    /// The inode's bytes in the commit. The map in them is used only if the volume has none.
+    /// The inode's bytes in the commit, without the extent tree, or the block map of a file or
+    /// directory: ranges come by tags of their own, see [`merge`].
     raw: Option<Vec<u8>>,
     /// Ranges that were mapped anew, by their first block.
     ranges: BTreeMap<u64, Run>,

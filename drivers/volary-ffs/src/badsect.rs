@@ -21,12 +21,12 @@ const DIRECTORY: &[u8] = b"BAD";
 /// Bytes of the sectors that are named.
 const SECTOR: u64 = 512;
 
-/// Puts the fragments aside that hold these sectors, counted from the start of the volume.
+/// Puts aside the fragments that hold these sectors, counted from the start of the volume.
 ///
 /// # Errors
-/// `Invalid` for a sector that is not on the volume, or in the format's own structures;
-/// `Busy` for one that holds what is a file's; nothing is done then. `ReadOnly` for a volume
-/// that takes no changes, with why; `NoSpace`; `Corrupt`; `Io`.
+/// `Invalid` for a sector that is not on the volume, or is in the format's own structures;
+/// `Busy` for one whose fragment a file uses. Nothing is done then. `ReadOnly` for a volume that
+/// takes no changes, with why; `NoSpace`; `Corrupt`; `Io`.
 pub(crate) fn mark(dev: Arc<dyn BlockDevice>, sectors: &[u64]) -> Result<Vec<Fact>> {
     let attached = Attached::new(dev, &Attach::default())?;
     let (cred, cancel) = (Cred::root(), Cancel::new());

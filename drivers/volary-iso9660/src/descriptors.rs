@@ -72,7 +72,7 @@ fn sector_of(dev: &dyn BlockDevice, sector: u64) -> Result<Option<Vec<u8>>> {
     Ok(Some(bytes))
 }
 
-/// Returns whether a primary volume descriptor stands where it should.
+/// Returns the primary volume descriptor, if there is one that makes sense.
 pub(crate) fn looks_like(dev: &dyn BlockDevice) -> Result<Option<VolumeDescriptor>> {
     match Descriptors::read(dev) {
         Ok(descriptors) => Ok(Some(descriptors.primary)),

@@ -210,7 +210,8 @@ impl Nodes<'_> {
         }
     }
 
-    /// Returns what Rock Ridge says of a record that is read for itself.
+    /// Returns what Rock Ridge says of a single record, with continuation areas up to the device's
+    /// size.
     fn rock_alone(&self, record: &Record) -> Result<Rock> {
         self.rock(record, &mut Areas::of_all(self.reader.cache))
     }

@@ -133,7 +133,7 @@ pub(crate) struct DirectoryRecord {
 /// Length of [`DirectoryRecord`].
 pub(crate) const RECORD_LEN: usize = 33;
 
-/// The fixed part of a path table record, in the little byte order (9.4).
+/// The fixed part of a path table record, in little-endian order (9.4).
 #[derive(Clone, Copy, FromBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub(crate) struct PathTableRecord {

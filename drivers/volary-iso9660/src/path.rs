@@ -29,7 +29,7 @@ pub(crate) fn table(reader: &Reader<'_>) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Returns its records, with their names.
+/// Returns the records of a path table, with their names.
 pub(crate) fn records(bytes: &[u8]) -> impl Iterator<Item = (PathTableRecord, &[u8])> {
     let mut rest = bytes;
     std::iter::from_fn(move || {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// What content is kept in, in bytes.
+/// The size of a page of content, in bytes.
 pub(crate) const PAGE: u64 = 4096;
 
 /// Bytes, in pages; where there is no page, they are zero. Bytes of a page past
@@ -52,7 +52,7 @@ impl Content {
         self.size
     }
 
-    /// Returns the room that it takes; without holes, that of all bytes up to its size.
+    /// Returns the bytes that its pages take. Without `holes`, all pages up to its size count.
     pub(crate) fn room(&self, holes: bool) -> u64 {
         room(self.pages.len() as u64, self.size, holes)
     }

@@ -60,8 +60,8 @@ impl Dir {
         }
     }
 
-    /// Spells the name of an entry that is there in another way; false if it
-    /// is the same way.
+    /// Changes the spelling of an existing entry's name. Returns false if there
+    /// is no such entry, or its name is spelled so already.
     pub(crate) fn respell(&mut self, key: &[u8], name: Vec<u8>) -> bool {
         match self.slot_mut(key) {
             Some(slot) if slot.name != name => {

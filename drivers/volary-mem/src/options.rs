@@ -92,7 +92,7 @@ impl MemOptions {
         }
     }
 
-    /// Returns the caps that the volume has in the end.
+    /// Returns the capabilities that were asked for, without those that this driver never has.
     pub(crate) fn true_caps(&self) -> Caps {
         self.caps.without(NEVER)
     }

@@ -62,7 +62,8 @@ impl Store {
         &self.secure
     }
 
-    /// Returns what tells the attributes of nodes, where `owner` owns those that nobody else does.
+    /// Returns what reads the attributes of nodes. `owner` owns nodes for which the volume names no
+    /// owner.
     pub(crate) fn attributes<'a>(&'a self, owner: &'a Owner) -> Attributes<'a> {
         Attributes::new(&self.mft, &self.secure, owner)
     }

@@ -1,4 +1,5 @@
-//! Changes made durable before they are answered, many with one sync.
+//! Changes of names and attributes, made durable before they are answered, many with one sync.
+//! COMMIT does not come through here: it syncs one file.
 
 use parking_lot::{Condvar, Mutex};
 use volary_core::{Error, Kind, Result};

@@ -121,8 +121,8 @@ impl User {
 
 /// Bounds on what clients can ask for, and times that they have for it.
 ///
-/// What comes and goes takes at most about 2 MiB for each connection and each thread beside its
-/// first, apart from what is kept for longer, which is below.
+/// Messages in transit take at most about 2 MiB for each connection, and for each thread beside its
+/// first. The table below has what is kept for longer.
 ///
 /// A peer is a host (of IPv6, all that begins with the same 64 bits), or a user of this host, as the
 /// kernel knows the owner of a socket.

@@ -17,7 +17,7 @@ impl Stage {
     /// The last stage. A stage past it counts as this one.
     pub const LAST: Self = Self(4);
 
-    /// Returns its number, up to that of the last.
+    /// Returns the stage's number. A stage past [`LAST`](Self::LAST) counts as that one.
     pub(super) fn index(self) -> usize {
         usize::from(self.0.min(Self::LAST.0))
     }

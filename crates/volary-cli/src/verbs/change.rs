@@ -123,7 +123,7 @@ pub(crate) struct Rm {
     /// Directories too, with all that is below
     #[arg(short, long, visible_short_alias = 'R')]
     recursive: bool,
-    /// What is not there is no error
+    /// No error for an entry that does not exist
     #[arg(short, long)]
     force: bool,
     #[command(flatten)]

@@ -11,7 +11,7 @@ use std::thread::{Builder, Scope, ScopedJoinHandle};
 /// What comes next of a file's content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Piece {
-    /// So many bytes were put into the room.
+    /// The first bytes of `room`, this many, were filled.
     Data(usize),
     /// So many zeros that take no room, and none was put anywhere.
     Hole(u64),

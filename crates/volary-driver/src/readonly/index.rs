@@ -8,8 +8,8 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 use volary_core::{Attr, Caps, Ctx, FileKind, Finding, Kind, NodeId, Result, StatFs, Untold};
 
-/// The nodes of a [`Tree`]. A node's number is its place in the list and 1: the same for as long as the volume is what it
-/// is. What changed in between has another generation.
+/// The nodes of a [`Tree`]. A node's number is its index in the list plus 1. The generation is a
+/// fingerprint of all entries: if they change, older node ids are stale.
 pub(super) struct Index<T: Tree> {
     tree: T,
     owner: Owner,

@@ -131,7 +131,7 @@ impl<F> Item<F> {
         self.kind == FileKind::Dir
     }
 
-    /// Returns its attributes as this node's, of this owner if it has none of its own.
+    /// Returns the item's attributes as node `node`. If the item names no owner, `owner` owns it.
     pub(super) fn attr(&self, node: NodeId, owner: Owner, nlink: u32) -> Attr {
         let base = match self.kind {
             FileKind::File => attr::file(node, self.size),

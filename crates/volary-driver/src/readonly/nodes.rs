@@ -38,7 +38,7 @@ pub(super) trait Nodes: Send + Sync + 'static {
     /// Returns the root's number, which is not 0.
     fn root(&self) -> u64;
 
-    /// Returns what tells the nodes of this volume from those of the same numbers before.
+    /// Returns the generation of all node ids. Ids of another generation are `Stale`.
     fn generation(&self) -> u32;
 
     fn attr(&self, ino: u64) -> Result<Attr>;

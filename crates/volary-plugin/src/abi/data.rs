@@ -110,9 +110,9 @@ pub struct VolaryContext {
     pub uid: u32,
     /// The caller's group.
     pub gid: u32,
-    /// How many further groups there are.
+    /// How many supplementary groups there are.
     pub group_count: u32,
-    /// Further groups.
+    /// Supplementary groups.
     pub groups: *const u32,
     /// The time of the call: what new time stamps are made from.
     pub now: VolaryTime,

@@ -59,9 +59,9 @@ impl Session {
         self.open_found(&self.ctx(), attr, at, &how.into())
     }
 
-    /// Opens a node of any kind for no data: for its attributes, or to remove
-    /// or rename it. Needs no access. Reads and writes through it answer
-    /// `Access`. It has its share mode and place like any open.
+    /// Opens a node of any kind without access to its data: for its attributes, or
+    /// to remove or rename it. Needs no rights. Reads and writes through the open
+    /// answer `Access`. Its share mode and place count like those of any open.
     ///
     /// # Errors
     /// `NotFound` if `at` leads elsewhere; `DeletePending`; `Sharing`.

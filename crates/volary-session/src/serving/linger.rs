@@ -190,7 +190,7 @@ mod tests {
         let mut linger = Linger::new(clock);
         linger.is_able = true;
         let all: u32 = (0..10_000).map(|_| looks(&linger, 80, u32::MAX)).sum();
-        // 4, 8, 16 … 1024 requests between them, and then ever 1024.
+        // Looks in vain are 4, 8, 16 … 1024 requests apart, and then always 1024.
         assert!((10 * 145..20 * 165).contains(&all), "{all} looks");
         linger.is_able = false;
         let none: u32 = (0..10_000).map(|_| looks(&linger, 1, 2)).sum();

@@ -29,8 +29,8 @@ pub(crate) struct Uses {
     pub(crate) table: Table,
     naming: Naming,
     marks: AtomicU64,
-    /// Opens that are more than counted, so that volumes without any pay one
-    /// load.
+    /// How many opens have a share mode or a place ([`Marked`]). If 0, checks
+    /// of share modes cost one atomic load.
     marked: AtomicUsize,
     /// Entries that go with their last open.
     deleting: AtomicUsize,

@@ -84,8 +84,8 @@ impl Volume {
         with_ctx(0, |cx| fs.detach(cx)).map_err(|e| e.to_string())
     }
 
-    /// Runs a script on a volume that another process has attached, and does not end it. `act`
-    /// does each operation, with its number and the tag of its file.
+    /// Runs a script on a volume that is attached already, and does not detach it at the end. `act`
+    /// does each operation, given its number and the tag of its file.
     ///
     /// # Errors
     /// In words.

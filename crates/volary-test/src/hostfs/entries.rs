@@ -15,7 +15,7 @@ pub(super) fn list(table: &Table, opened: &Opened, from: Cookie, out: &mut DirBu
     while let Some(entry) = dir.next() {
         let entry = match entry {
             Ok(entry) => entry,
-            // A directory without a name has no entries.
+            // The host answers ENOENT for a directory that was removed: it has no entries.
             Err(rustix::io::Errno::NOENT) => break,
             Err(e) => return Err(from_errno(e)),
         };

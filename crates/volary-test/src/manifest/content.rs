@@ -19,7 +19,7 @@ pub enum Content {
         /// How many they are.
         len: u64,
     },
-    /// Some ranges of many bytes.
+    /// A file of which only some ranges are known.
     Parts {
         /// How many all are.
         len: u64,

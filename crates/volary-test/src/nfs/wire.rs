@@ -77,7 +77,7 @@ impl Reply {
         assert!(pad.iter().all(|b| *b == 0), "padding");
         bytes
     }
-    /// Nothing may be left.
+    /// Asserts that all bytes were decoded.
     pub fn end(self) {
         assert_eq!(self.at, self.bytes.len(), "what is left of the answer");
     }

@@ -444,7 +444,7 @@ impl Case {
         Tree::read(&self.fs(), &self.cx()).expect("reading the whole tree")
     }
 
-    /// Holds if `act` is refused with `kind` and nothing has changed after.
+    /// Asserts that `act` is refused with `kind`, and changes nothing.
     #[track_caller]
     pub fn refuses<T: Debug>(&self, kind: Kind, act: impl FnOnce() -> Result<T>) {
         self.refuses_with(&[kind], act);

@@ -35,7 +35,8 @@ struct Place {
     name: Vec<u8>,
 }
 
-/// Returns where a path leads to in the end: a symlink that stands last is followed, even to what is not there.
+/// Returns the place that a path leads to. If the last name is a symlink, it is followed, even to a
+/// target that does not exist.
 fn place(held: &Held, path: &[u8]) -> Result<Place> {
     let session = &held.session;
     let (mut dir, mut name) = held.parent(path)?;

@@ -45,7 +45,7 @@ pub(super) fn remove(held: &Held, path: &[u8]) -> Result<()> {
     }
 }
 
-/// A directory that is being emptied, and removed then.
+/// A directory that is being emptied. It is removed afterwards.
 struct Level {
     node: NodeId,
     /// Where it is entered.

@@ -164,7 +164,7 @@ impl<'a> Nodes<'a> {
     /// Returns where a node's head is, and the head.
     ///
     /// # Errors
-    /// `Stale` if there is no such node.
+    /// `Stale` if there is no such node; `Corrupt`, `Io`.
     pub(crate) fn home(&mut self, uid: u64) -> Result<(Place, Head)> {
         let place = self
             .tree()

@@ -55,7 +55,7 @@ pub struct Found {
 pub struct Walker<'a> {
     dev: &'a dyn BlockDevice,
     layout: &'a Layout,
-    /// Where in the FAT the bytes are from, and they.
+    /// The part of the FAT that was read last: its offset and its bytes.
     window: RefCell<(u64, Vec<u8>)>,
 }
 

@@ -166,7 +166,7 @@ impl Pointers {
         self.note(inode, "inode", message, (fields.to_string(), vec![fix]));
     }
 
-    /// Notes an inode that cannot be and holds nothing.
+    /// Notes an invalid inode that holds nothing. The repair frees it.
     pub(super) fn nothing(&mut self, inode: &Inode, message: String) {
         let repair = "the inode is freed".to_owned();
         self.note(inode, "inode", message, (repair, vec![Fix::Free]));

@@ -8,7 +8,7 @@ pub(crate) enum Mistake {
     NamedBlocksMove,
     /// What a block holds stays where it was.
     ContentStays,
-    /// What a block holds comes to its new place after the pointer.
+    /// The pointer reaches the disk before the content is at the block's new place.
     ContentComesLate,
     /// The pointer stays as it was.
     PointerStays,

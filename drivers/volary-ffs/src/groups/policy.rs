@@ -1,5 +1,6 @@
 //! Where things go: the global layout policies of section 3.3 of the paper. They only wish;
-//! the allocators find what is free.
+//! the allocators find what is free. [`Summary::group_for_directory`] chooses the group of a new
+//! directory.
 
 use crate::disk::ondisk::{Superblock, UFS_NDADDR};
 use crate::disk::volume::{Variant, Volume};

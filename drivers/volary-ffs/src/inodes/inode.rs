@@ -233,7 +233,7 @@ impl Inode {
         volume.variant != Variant::Bsd43 && self.flags & SF_SNAPSHOT != 0
     }
 
-    /// Returns the bytes of block `lbn` that it has: the last one of a small file is some fragments.
+    /// Returns the length of block `lbn`: the last block of a small file is a few fragments.
     pub(crate) fn block_len(&self, volume: &Volume, lbn: u64) -> u64 {
         let end = (lbn + 1).saturating_mul(volume.bsize);
         if lbn >= crate::disk::ondisk::UFS_NDADDR || self.size >= end {

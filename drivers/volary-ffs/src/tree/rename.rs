@@ -114,7 +114,7 @@ impl Move<'_, '_> {
         let (ino, dir) = (self.old.node.ino, self.old.dir.ino);
         let kind = self.tree.files.edit.kind_of(ino)?;
         let source = self.tree.entries(dir).source_sector(self.old.at)?;
-        // By both names for a moment, on the disk.
+        // For a moment, the disk may show the node under both names.
         let now = self.tree.files.edit.now;
         let node = self.tree.files.edit.node(ino)?;
         node.adds += 1;

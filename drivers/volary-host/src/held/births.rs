@@ -99,7 +99,8 @@ impl fmt::Debug for Births {
     }
 }
 
-/// None of a volume that does not tell it, or only the second.
+/// Returns the time of birth. `None` if the host does not tell it. Also `None` if its nanoseconds
+/// are 0: the volume may keep whole seconds only.
 fn birth(stat: &Statx) -> Option<i128> {
     let time = &stat.stx_btime;
     let is_told = stat.stx_mask & StatxFlags::BTIME.bits() != 0 && time.tv_nsec != 0;

@@ -118,7 +118,8 @@ impl Ids {
         self.opens.is_some()
     }
 
-    /// Returns what nodes are opened through: a real descriptor of the root, if they are.
+    /// Returns the root's descriptor by which handles are opened; `None` if nodes are not opened by
+    /// handle.
     pub(crate) fn opener(&self) -> Option<&OwnedFd> {
         self.opens.as_ref()
     }

@@ -63,7 +63,7 @@ impl Behind {
         }
     }
 
-    /// Returns how many bytes there are that the server does not have for good.
+    /// Returns how many bytes in memory are not yet durable at the server.
     pub(crate) fn held(&self) -> usize {
         self.held.load(Ordering::Relaxed)
     }

@@ -26,7 +26,7 @@ struct State {
 }
 
 impl Workers {
-    /// At most `max` at once.
+    /// Returns a pool of at most `max` threads. None is started yet.
     pub(crate) fn new(max: usize) -> Self {
         let shared = Shared {
             state: Mutex::default(),

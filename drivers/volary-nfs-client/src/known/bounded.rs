@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::mem;
 
-/// Holds between half of `max` and `max` of what was used last, and besides what
-/// must be kept.
+/// Keeps the entries that were used last: the last `max`/2 at least, `max` at most.
+/// Besides, it keeps those that must be kept.
 pub(crate) struct Bounded<K, V> {
     young: HashMap<K, V>,
     old: HashMap<K, V>,

@@ -180,7 +180,8 @@ impl Conn {
         }
     }
 
-    /// With the turn: reads a record, or finds that none comes now.
+    /// Takes the turn at reading, and hands on one record. Returns without one if none comes in
+    /// time. If the read fails, ends the connection.
     fn read_one<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
         state.is_read = true;
         drop(state);

@@ -71,7 +71,7 @@ pub(crate) struct Call<'a> {
 }
 
 impl Call<'_> {
-    /// Returns a call of nobody's.
+    /// Returns a call without credentials, which nobody can cancel.
     pub(crate) fn plain(program: Program, procedure: u32) -> Self {
         Self {
             program,

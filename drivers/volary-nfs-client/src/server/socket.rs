@@ -8,7 +8,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-/// How long a thread that reads waits before it looks up.
+/// How long a thread waits at a time: for a read, a write or another thread's read. Then it looks
+/// whether the call was cancelled or is late.
 pub(crate) const LOOK_UP: Duration = Duration::from_millis(250);
 /// The ports that only root may have, but for those of well-known services.
 const RESERVED: std::ops::RangeInclusive<u16> = 665..=1023;

@@ -138,8 +138,8 @@ fn cluster(stored: u8, sector: u64) -> Option<u64> {
     (cluster.is_power_of_two() && cluster <= CLUSTER_MAX).then_some(cluster)
 }
 
-/// Looks for the replica of the boot sector, in the last sector of the device, where the first makes
-/// no sense.
+/// If the boot sector makes no sense, looks for its replica in the last sector of the device, for
+/// sectors of 512 to 4096 bytes.
 ///
 /// # Errors
 /// `Io`.

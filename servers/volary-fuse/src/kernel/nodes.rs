@@ -34,7 +34,7 @@ struct Known {
     stale: bool,
 }
 
-/// What the kernel has dropped some or all lookups of.
+/// A node of which the kernel has dropped some or all lookups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Forgotten {
     pub(crate) node: NodeId,

@@ -78,7 +78,7 @@ impl MountPoint {
         held.map_or_else(|| self.path.clone(), |held| held.mounted())
     }
 
-    /// Sets what the library below does not: that symlinks are not followed.
+    /// Remounts with `nosymfollow`, which is no option of `fuser`'s.
     ///
     /// # Errors
     /// `NotPermitted` without the rights to.
@@ -110,7 +110,7 @@ impl MountPoint {
 
     /// Ends a connection at once: whoever uses the mount gets errors.
     pub(crate) fn abort(connection: u32) {
-        // Without fusectl there is no way to; then the mount's users decide.
+        // Without fusectl the connection cannot be aborted: it ends when the mount's users let go.
         let _ = fs::write(format!("/sys/fs/fuse/connections/{connection}/abort"), "1");
     }
 

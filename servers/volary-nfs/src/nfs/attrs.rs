@@ -62,8 +62,8 @@ pub(crate) fn read_time(input: &mut Input<'_>) -> Decoded<Time> {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Shown {
     pub(crate) fsid: u64,
-    /// Where the volume's times come in steps of a second or more: a number of
-    /// this run's.
+    /// `Some` if the volume's times have steps of a second or more: the number from
+    /// which [`ctime`](Self::ctime) counts changes, another one in each run.
     coarse: Option<u64>,
 }
 

@@ -7,7 +7,7 @@ use volary_session::{Beside, ClientId, LockKind, OpenHow, Session};
 
 pub(super) type FileId = (u32, NodeId);
 
-/// A file with locks, or about to have.
+/// A file that has locks, or is about to have some.
 pub(crate) struct LockFile {
     pub(super) id: FileId,
     client: ClientId,

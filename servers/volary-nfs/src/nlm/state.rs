@@ -23,7 +23,7 @@ use volary_session::Party;
 
 /// How many clients are known.
 const CLIENTS_MAX: usize = 4096;
-/// How many of them one party can make known: a host may have several names.
+/// How many clients one party can make known: a host may have several names.
 const CLIENTS_OF_PARTY: usize = 64;
 /// The longest name of a machine, in bytes: a name of DNS.
 const MACHINE_MAX: usize = 255;
@@ -45,7 +45,7 @@ pub struct LockState {
 #[derive(Debug)]
 struct Known {
     clients: Clients,
-    /// The file is not as `clients` is: all of it must be written.
+    /// The file differs from `clients`: all of it must be written anew.
     differs: bool,
 }
 
@@ -401,7 +401,7 @@ mod tests {
         let clients: HashMap<_, _> = state.clients().into_iter().collect();
         let expected = HashMap::from([(user(1, b""), ours), (user(2, b""), theirs)]);
         assert_eq!(clients, expected);
-        // Who comes to another address is told in its name.
+        // If a client calls another address of ours, it is told of a restart by that one.
         state.note(&user(1, b""), theirs).unwrap();
         state.sweep(|_| true);
         let state = LockState::open(&path, HOUR).unwrap();

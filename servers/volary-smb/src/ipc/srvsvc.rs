@@ -86,7 +86,7 @@ fn share_enum(caller: Caller<'_>, args: &mut Args<'_>) -> Result<Vec<u8>, Fault>
     let (level, _switch) = (args.u32()?, args.u32()?);
     let container = args.pointed(|args| {
         let (_count, array) = (args.u32()?, args.u32()?);
-        // Clients have nothing to put in.
+        // The array is for the answer: in a request, its pointer is null.
         if array == 0 { Ok(()) } else { Err(Short) }
     });
     container?;

@@ -135,7 +135,7 @@ impl Kernel {
         self.disk.now()
     }
 
-    /// Starts to write all that is dirty, in the order of places.
+    /// Starts to write the dirty buffers, and then the FAT, each in the order of their places.
     fn flush(&mut self) {
         for stretch in self.buffers.clean() {
             let ready = self.start(stretch, true);

@@ -85,7 +85,7 @@ enum Way {
     Directly,
     Smb,
     Nfs,
-    /// With options of the mount, and whether the kernel keeps data.
+    /// Through FUSE, with these options of the mount. True if the kernel caches data.
     Fuse(&'static str, bool),
     FsnfsSmb(&'static str),
     /// With options of the client, and of the mount.

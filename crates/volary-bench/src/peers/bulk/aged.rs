@@ -43,8 +43,8 @@ struct Growing<'a> {
 const OF_DIR: usize = 100;
 
 impl Growing<'_> {
-    /// Writes files of so many blocks of 4 KiB until the volume is `percent` full. Returns the first
-    /// and the one after the last.
+    /// Writes files until the volume is `percent` full. `blocks` bounds a file's length, in 4 KiB.
+    /// Returns the range of the files' numbers.
     fn until(
         &mut self,
         percent: u64,

@@ -41,7 +41,7 @@ pub(super) enum Of {
     Files(usize, usize),
     /// Files of a volume that is full and fragmented.
     Aged,
-    /// Those of a tree that is there.
+    /// The files of the real tree, [`Scale::tree`].
     Real,
 }
 

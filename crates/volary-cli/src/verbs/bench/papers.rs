@@ -96,7 +96,7 @@ impl Paper {
         let volary = std::env::current_exe().map_err(|e| Fail::host("bench", e))?;
         interrupt::catch();
         let found = paper::fifs::find(&volary, table, &Bar::new("measured"));
-        // The programs that were being run ended too, which is no fault of theirs.
+        // Ctrl-C ends the programs under way, too: report the interrupt, not their failure.
         interrupt::check()?;
         let found = found.map_err(failed)?;
         if let Some(dir) = &self.svg {

@@ -45,7 +45,7 @@ impl Waiters {
         }
     }
 
-    /// Returns how often they were to look again.
+    /// Returns how often the waiters were woken.
     pub(super) fn wakes(&self) -> u64 {
         self.wakes.load(Ordering::SeqCst)
     }

@@ -104,7 +104,7 @@ impl Attached {
         result
     }
 
-    /// Appends where a file's bytes lie. What was written to it is there.
+    /// Appends where a file's bytes lie. Dirty data are written to the device first.
     ///
     /// # Errors
     /// `Stale`; `IsDir`; `Corrupt`; `Io`.
