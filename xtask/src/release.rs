@@ -2,10 +2,11 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | `binary` | the static binaries, without paths of the machine that built them |
+//! | `binary` | the programs, without paths of the machine that built them |
 //! | `archive` | a `.tar.gz` for each, the same bytes each time |
 //! | `deb` | a Debian package for each |
-//! | `wheel` | what pip installs
+//! | `wheel` | what pip installs |
+//! | `trial` | what was packed, run as its user has it |
 //! | `recipes` | the recipes of others, with the sums of what was built |
 //!
 //! Everything has the time of the last commit, so that two builds of it are alike.
@@ -14,6 +15,7 @@ mod archive;
 mod binary;
 mod deb;
 mod recipes;
+mod trial;
 mod wheel;
 
 use crate::run::{Step, root};
@@ -120,6 +122,7 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
     for target in asked.targets {
         let built = binary::build(target, &release)?;
         archive::write(target, &release, &built, &papers, &stage)?;
+        trial::run(target, &release, &stage)?;
         deb::write(target, &release, &built, &papers, &stage)?;
         wheel::write(target, &release)?;
     }

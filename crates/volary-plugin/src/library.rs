@@ -29,7 +29,8 @@ impl Library {
     /// Loads one. What it does as it is loaded, it does with all the rights of this process.
     ///
     /// # Errors
-    /// `NotFound`; `Invalid` for what is no library, or no plug-in.
+    /// `NotFound`; `Unsupported` in a program that is linked statically; `Invalid` for what is no
+    /// library, or no plug-in.
     #[expect(unsafe_code, reason = "no safe dlopen")]
     pub(crate) fn load(path: &Path) -> Result<Self> {
         let shown = volary_core::escape(path.as_os_str().as_bytes()).to_string();
@@ -38,6 +39,11 @@ impl Library {
                 Kind::NotFound,
                 format!("{shown}: there is no such plug-in"),
             ));
+        }
+        if cfg!(target_feature = "crt-static") {
+            let words = "this program is linked statically and loads no libraries itself: leave \
+                         plugin-in-process out";
+            return Err(Error::note(Kind::Unsupported, words));
         }
         let name = CString::new(path.as_os_str().as_bytes()).map_err(|_| Kind::Invalid)?;
         // SAFETY: a name that ends with NUL. That the library can be trusted, its user says.

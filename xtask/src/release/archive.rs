@@ -1,5 +1,6 @@
 //! Archives: what a user unpacks anywhere.
 
+use super::binary::{PLUGIN_HOST, Programs};
 use super::{Papers, Release, SHELLS, Target, files, place, replace_dir};
 use crate::run::{Step, root};
 use anyhow::{Context, Result};
@@ -18,13 +19,14 @@ pub(super) const DOCUMENTS: &[&str] = &[
 pub(super) fn write(
     target: Target,
     release: &Release,
-    built: &Path,
+    built: &Programs,
     papers: &Papers,
     stage: &Path,
 ) -> Result<()> {
     let stem = release.stem(target);
     let dir = stage.join(&stem);
-    place(built, &dir.join("volary"), 0o755)?;
+    place(&built.volary, &dir.join("volary"), 0o755)?;
+    place(&built.plugin_host, &dir.join(PLUGIN_HOST), 0o755)?;
     for page in files(&papers.man)? {
         let name = page.file_name().context("a page without a name")?;
         place(&page, &dir.join("man").join(name), 0o644)?;

@@ -1,4 +1,4 @@
-//! The static binaries.
+//! The programs: the command, which is static, and what runs plug-ins for it.
 
 use super::{Release, Target};
 use crate::run::{Step, root};
@@ -6,21 +6,46 @@ use crate::tools;
 use anyhow::{Context, Result};
 use std::path::PathBuf;
 
-/// Builds the command for a target, against musl. C is compiled by zig, which has the headers and
-/// libraries of every target; nothing of this machine is needed, and none of its paths are kept.
-pub(super) fn build(target: Target, release: &Release) -> Result<PathBuf> {
+/// What was built for a target.
+pub(super) struct Programs {
+    pub(super) volary: PathBuf,
+    /// A static program loads no libraries: this one does, of any Linux with glibc.
+    pub(super) plugin_host: PathBuf,
+}
+
+/// The name of the program that runs plug-ins.
+pub(super) const PLUGIN_HOST: &str = "volary-plugin-host";
+/// The glibc that it needs, or a later one: as manylinux_2_17 has it.
+const GLIBC: &str = "2.17";
+
+/// Builds the programs for a target: the command against musl, its host of plug-ins against glibc.
+///
+/// C is compiled by zig, which has the headers and libraries of every target. Nothing of this machine is
+/// needed, and none of its paths are kept.
+pub(super) fn build(target: Target, release: &Release) -> Result<Programs> {
+    let gnu = super::wheel::other_triple(target);
+    let volary = zig_build(target.triple, "", "-p volary-cli", release)?;
+    let host = format!("-p volary-plugin --bin {PLUGIN_HOST}");
+    let plugin_host = zig_build(&gnu, &format!(".{GLIBC}"), &host, release)?;
+    Ok(Programs {
+        volary: volary.join("volary"),
+        plugin_host: plugin_host.join(PLUGIN_HOST),
+    })
+}
+
+/// Builds for a target, against a version of its C library; returns where the programs are.
+fn zig_build(triple: &str, library: &str, what: &str, release: &Release) -> Result<PathBuf> {
     let path = std::env::var("PATH").unwrap_or_default();
     let bin = tools::python_bin("");
     let dir = root().join("target/dist");
     let step = Step::new(&format!(
-        "cargo zigbuild --release --locked --target {} --target-dir {} -p volary-cli",
-        target.triple,
+        "cargo zigbuild --release --locked --target {triple}{library} --target-dir {} {what}",
         dir.display()
     ));
     with_flags(step, release)?
         .env("PATH", &format!("{}:{path}", bin.display()))
         .run()?;
-    Ok(dir.join(target.triple).join("release/volary"))
+    Ok(dir.join(triple).join("release"))
 }
 
 /// Adds what makes two builds of a commit alike, and, of a quick one, what makes it quick.

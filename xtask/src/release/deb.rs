@@ -1,6 +1,7 @@
-//! Debian packages. The binary is static: a package runs on every Debian and its kin.
+//! Debian packages. The command is static: a package runs on every Debian and its kin.
 
 use super::archive::DOCUMENTS;
+use super::binary::{PLUGIN_HOST, Programs};
 use super::{Papers, Release, Target, files, place, replace_dir};
 use crate::run::{Step, root};
 use anyhow::{Context, Result};
@@ -26,13 +27,15 @@ const DOCS: &str = "usr/share/doc/volary";
 pub(super) fn write(
     target: Target,
     release: &Release,
-    built: &Path,
+    built: &Programs,
     papers: &Papers,
     stage: &Path,
 ) -> Result<()> {
     let dir = stage.join("deb");
     replace_dir(&dir)?;
-    place(built, &dir.join("usr/bin/volary"), 0o755)?;
+    place(&built.volary, &dir.join("usr/bin/volary"), 0o755)?;
+    let libexec = dir.join("usr/libexec/volary");
+    place(&built.plugin_host, &libexec.join(PLUGIN_HOST), 0o755)?;
     for (file, to) in COMPLETIONS {
         place(&papers.completions.join(file), &dir.join(to), 0o644)?;
     }
@@ -103,6 +106,8 @@ fn control_file(target: Target, release: &Release, size: u64) -> String {
             "The volary authors <volary@users.noreply.github.com>".into(),
         ),
         ("Installed-Size", size.to_string()),
+        // Only what runs plug-ins needs it.
+        ("Depends", "libc6 (>= 2.17)".into()),
         // What `volary mount` needs of others, as no root.
         ("Recommends", "fuse3".into()),
         ("Section", "otherosfs".into()),

@@ -14,7 +14,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use volary::fuse::{Attendant, MountOptions, attend};
@@ -64,13 +64,31 @@ pub(crate) fn for_groups(level: Level, run_as: &RunAs) -> Done<Database> {
     }))
 }
 
-/// Returns how an attendant is started that plug-ins come from.
+/// Returns how a process is started that plug-ins come from: as an attendant, or, from a static build,
+/// which can load no library, as the program that comes with it.
 pub(crate) fn plugin_helper(run_as: Option<&RunAs>) -> volary::plugin::Helper {
     let other = run_as.filter(|run_as| run_as.is_another());
+    let (program, words) = match cfg!(target_feature = "crt-static") {
+        true => (plugin_host(), Vec::new()),
+        false => (PROGRAM.into(), vec![WORD.into(), "plugin".into()]),
+    };
     volary::plugin::Helper {
-        program: PROGRAM.into(),
-        words: vec![WORD.into(), "plugin".into()],
+        program,
+        words,
         user: other.map(|other| (other.cred().uid, other.cred().gid)),
+    }
+}
+
+/// Returns where `volary-plugin-host` is: beside this program, as an archive has it, or where a package
+/// has it.
+fn plugin_host() -> PathBuf {
+    const HOST: &str = "volary-plugin-host";
+    let program = std::env::current_exe().unwrap_or_default();
+    let dir = program.parent().unwrap_or(Path::new("/"));
+    let packaged = dir.join("../libexec/volary").join(HOST);
+    match packaged.exists() {
+        true => packaged,
+        false => dir.join(HOST),
     }
 }
 
