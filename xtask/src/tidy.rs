@@ -167,7 +167,7 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
     (
         "volary-plugin",
         &["volary-core"],
-        &["volary-mem", "volary-test"],
+        &["volary-example-memory", "volary-mem", "volary-test"],
     ),
     ("volary-sim", &["volary-core"], &[]),
     ("volary-smb-client", &[], &[]),
@@ -252,6 +252,11 @@ const EDGES: &[(&str, &[&str], &[&str])] = &[
         "volary-example-kv",
         &["volary", "volary-driver"],
         &["volary-testkit"],
+    ),
+    (
+        "volary-example-memory",
+        &["volary-core", "volary-mem", "volary-plugin"],
+        &[],
     ),
     (
         "volary-with-tar",

@@ -15,27 +15,12 @@ pub(crate) fn helper() -> Helper {
     }
 }
 
-/// The plug-in over a volume in memory, by `export!`. Cargo builds examples for tests as programs only: the
-/// library is built here.
+/// The plug-in over a volume in memory, by `export!`. Cargo builds it beside this program.
 pub(crate) fn memory() -> PathBuf {
-    static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(build_memory).clone()
-}
-
-fn build_memory() -> PathBuf {
-    let bin = Path::new(env!("CARGO_BIN_EXE_volary-plugin-host"));
-    let folder = bin.parent().expect("a folder");
-    let profile = match folder.file_name().and_then(|name| name.to_str()) {
-        Some("debug") | None => "dev",
-        Some(profile) => profile,
-    };
-    let line =
-        format!("build --quiet --package volary-plugin --example memory --profile {profile}");
-    let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(line.split(' ')).arg("--target-dir");
-    let done = cargo.arg(folder.parent().expect("a target")).status();
-    assert!(done.is_ok_and(|status| status.success()), "cargo {line}");
-    folder.join("examples/libmemory.so")
+    let program = std::env::current_exe().expect("this program");
+    let library = program.with_file_name("libvolary_example_memory.so");
+    assert!(library.exists(), "there is no {}", library.display());
+    library
 }
 
 /// Where the plug-ins are that `cc` made.

@@ -23,14 +23,6 @@ fn a_rust_driver_in_a_process_of_its_own_holds_to_its_word() {
     .run();
 }
 
-#[test]
-fn a_rust_driver_in_a_process_of_its_own_holds_to_its_word_everywhere() {
-    let library = built::memory();
-    everywhere("memory, apart", move || {
-        built::apart(&library, "8M").unwrap()
-    });
-}
-
 /// A database of its own for each case, which outlives the volume.
 fn on_sqlite(open: fn(&Path, &str, &Attach) -> Fs) -> impl Fn() -> Fresh {
     move || {

@@ -1,6 +1,6 @@
-//! What a call costs in this process and through the border: figures, and no judgement.
+//! What a call costs in this process and through the border.
 
-#[path = "it/built.rs"]
+#[path = "../tests/it/built.rs"]
 #[allow(dead_code, reason = "the other tests use the rest")]
 mod built;
 
@@ -35,8 +35,7 @@ fn measure(what: &str, fs: &Fs) {
     println!("{what}: getattr {getattr:?}, read of 128 KiB {read:?}, {speed:.0} MB/s");
 }
 
-#[test]
-fn a_call_has_a_cost_that_can_be_told() {
+fn main() {
     let library = built::memory();
     measure("in process", &built::within(&library, "8M").unwrap());
     measure("process of its own", &built::apart(&library, "8M").unwrap());
