@@ -7,6 +7,7 @@
 //! | `deb` | a Debian package for each |
 //! | `wheel` | what pip installs |
 //! | `trial` | what was packed, run as its user has it |
+//! | `semantics` | what volary promises, on one page |
 //! | `recipes` | the recipes of others, with the sums of what was built |
 //!
 //! Everything has the time of the last commit, so that two builds of it are alike.
@@ -15,6 +16,7 @@ mod archive;
 mod binary;
 mod deb;
 mod recipes;
+mod semantics;
 mod trial;
 mod wheel;
 
@@ -118,6 +120,7 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
     replace_dir(&stage)?;
     replace_dir(&release.out)?;
     let papers = papers(&stage)?;
+    std::fs::write(stage.join(SEMANTICS), semantics::page()?)?;
     bill_of_materials(&release, &stage)?;
     for target in asked.targets {
         let built = binary::build(target, &release)?;
@@ -137,6 +140,9 @@ struct Papers {
     man: PathBuf,
     completions: PathBuf,
 }
+
+/// The page that is put together for a release.
+const SEMANTICS: &str = "SEMANTICS.md";
 
 /// The shells, and what a file of completions is called for each.
 const SHELLS: &[(&str, &str)] = &[

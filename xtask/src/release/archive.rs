@@ -1,19 +1,13 @@
 //! Archives: what a user unpacks anywhere.
 
 use super::binary::{PLUGIN_HOST, Programs};
-use super::{Papers, Release, SHELLS, Target, files, place, replace_dir};
+use super::{Papers, Release, SEMANTICS, SHELLS, Target, files, place, replace_dir};
 use crate::run::{Step, root};
 use anyhow::{Context, Result};
 use std::path::Path;
 
 /// Documents at the workspace's root that go with the command.
-pub(super) const DOCUMENTS: &[&str] = &[
-    "README.md",
-    "CHANGELOG.md",
-    "SEMANTICS.md",
-    "SECURITY.md",
-    "LICENSE-MIT",
-];
+pub(super) const DOCUMENTS: &[&str] = &["README.md", "CHANGELOG.md", "SECURITY.md", "LICENSE-MIT"];
 
 /// Writes the archive of a target.
 pub(super) fn write(
@@ -41,6 +35,7 @@ pub(super) fn write(
     for document in DOCUMENTS {
         place(&root().join(document), &dir.join(document), 0o644)?;
     }
+    place(&stage.join(SEMANTICS), &dir.join(SEMANTICS), 0o644)?;
     pack(&stem, release, stage)
 }
 

@@ -2,7 +2,7 @@
 
 use super::archive::DOCUMENTS;
 use super::binary::{PLUGIN_HOST, Programs};
-use super::{Papers, Release, Target, files, place, replace_dir};
+use super::{Papers, Release, SEMANTICS, Target, files, place, replace_dir};
 use crate::run::{Step, root};
 use anyhow::{Context, Result};
 use std::fmt::Write;
@@ -52,6 +52,11 @@ pub(super) fn write(
             0o644,
         )?;
     }
+    place(
+        &stage.join(SEMANTICS),
+        &dir.join(DOCS).join(SEMANTICS),
+        0o644,
+    )?;
     let changes = dir.join(DOCS).join("CHANGELOG.md");
     std::fs::rename(&changes, dir.join(DOCS).join("changelog"))?;
     zip(&dir.join(DOCS).join("changelog"))?;
