@@ -1,5 +1,6 @@
 //! Project automation, all of it: `cargo xtask COMMAND`.
 
+mod book;
 mod check;
 mod deps;
 mod features;
@@ -9,6 +10,7 @@ mod python;
 mod release;
 mod run;
 mod rustc;
+mod semantics;
 mod test;
 mod tools;
 
@@ -36,6 +38,7 @@ cargo xtask COMMAND
                    leaves out the optimisation between crates, to try it
   publish [--dry-run]
                    every crate to crates.io, in order
+  book             the book (book/src, the pages, the help of each command) as HTML in target/book
   python           the Python package: built, installed and tested
   tools            installs what `test` needs, and says what it found
 ";
@@ -61,6 +64,7 @@ fn main() -> Result<()> {
         ["release", words @ ..] => release::run(words),
         ["publish"] => release::publish(false),
         ["publish", "--dry-run"] => release::publish(true),
+        ["book"] => book::build(),
         ["python"] => python::check("gate"),
         ["tools"] => tools::install(),
         ["help" | "--help" | "-h"] => {

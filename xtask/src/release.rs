@@ -7,7 +7,6 @@
 //! | `deb` | a Debian package for each |
 //! | `wheel` | what pip installs |
 //! | `trial` | what was packed, run as its user has it |
-//! | `semantics` | what volary promises, on one page |
 //! | `recipes` | the recipes of others, with the sums of what was built |
 //!
 //! Everything has the time of the last commit, so that two builds of it are alike.
@@ -16,12 +15,11 @@ mod archive;
 mod binary;
 mod deb;
 mod recipes;
-mod semantics;
 mod trial;
 mod wheel;
 
 use crate::run::{Step, root};
-use crate::tools;
+use crate::{semantics, tools};
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
 

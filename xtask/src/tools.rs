@@ -98,19 +98,32 @@ pub(crate) fn install_release(targets: &[String]) -> Result<()> {
         install_by_hash("xtask/release.txt")?;
     }
     Step::new(&format!("rustup target add {}", targets.join(" "))).run()?;
+    install_unoptimised("cargo-cyclonedx", "^0.5").map(drop)
+}
+
+/// Installs what makes the book; returns where it is.
+pub(crate) fn install_mdbook() -> Result<PathBuf> {
+    install_unoptimised("mdbook", "^0.5")
+}
+
+/// Installs a program from crates.io, unless it is there; returns where it is. It is run once or twice, and
+/// does little: to optimise it would take longer.
+fn install_unoptimised(name: &str, version: &str) -> Result<PathBuf> {
     let root = cargo_root();
-    if root.join("bin/cargo-cyclonedx").is_file() {
-        return Ok(());
+    let program = root.join("bin").join(name);
+    if program.is_file() {
+        return Ok(program);
     }
     let line = format!(
-        "cargo install --quiet --locked --root {} cargo-cyclonedx --version ^0.5",
+        "cargo install --quiet --locked --root {} {name} --version {version}",
         root.display()
     );
     Step::new(&line)
         .env("CARGO_TARGET_DIR", &root.join("build").to_string_lossy())
         .env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "0")
         .env("CARGO_PROFILE_RELEASE_LTO", "off")
-        .run()
+        .run()?;
+    Ok(program)
 }
 
 /// Installs the packages of a list for Python, each of which has its sum there.

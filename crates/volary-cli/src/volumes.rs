@@ -235,7 +235,10 @@ impl At {
 
 impl fmt::Display for At {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.source, volary::escape(&self.path))
+        let source = self.source.to_string();
+        // Memory of no size: `mem:/docs`.
+        let source = source.strip_suffix("mem:").map_or(&*source, |_| "mem");
+        write!(f, "{source}:{}", volary::escape(&self.path))
     }
 }
 

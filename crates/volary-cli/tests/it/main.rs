@@ -2,6 +2,7 @@
 
 mod acls;
 mod bad_input;
+mod book;
 mod bulk;
 mod cedar;
 mod cedar_pieces;

@@ -1,10 +1,11 @@
-//! SEMANTICS.md as a release has it: one page, with those of formats, servers and layers behind it.
+//! SEMANTICS.md as a release and the book have it: one page, with those of formats, servers and layers
+//! behind it.
 
 use crate::run::root;
 use anyhow::{Context, Result, ensure};
 
 /// Returns the page. Each page that it lists follows, a level lower.
-pub(super) fn page() -> Result<String> {
+pub(crate) fn page() -> Result<String> {
     let main = read("SEMANTICS.md")?;
     let parts: Vec<&str> = main
         .lines()
