@@ -71,7 +71,7 @@ fn fits(got: &str, want: &str) -> bool {
 /// Runs the commands in one shell, and returns what each printed and its exit code.
 fn session(sandbox: &Sandbox, examples: &[Example]) -> Vec<(String, i32)> {
     const MARK: &str = "@@ended ";
-    let mut script = "exec 2>&1\n".to_owned();
+    let mut script = "exec 2>&1; mkdir session; cd session\n".to_owned();
     for example in examples {
         script += &format!("{}\necho \"\n{MARK}$?\"\n", example.command);
     }
