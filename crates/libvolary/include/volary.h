@@ -24,7 +24,7 @@
 #include <stdint.h>
 
 /**
- * What went wrong: functions answer the negative of one of these.
+ * Error codes: functions return the negative of one of these.
  */
 typedef enum VolaryError {
   VOLARY_ERROR_NOT_FOUND = 1,
@@ -33,7 +33,8 @@ typedef enum VolaryError {
   VOLARY_ERROR_IS_DIR = 4,
   VOLARY_ERROR_NOT_EMPTY = 5,
   /**
-   * The request makes no sense: a null pointer, a text that is no UTF-8 where one is wanted, an unknown option.
+   * The request makes no sense: a null pointer, a text that is not UTF-8 but must be, an unknown
+   * option.
    */
   VOLARY_ERROR_INVALID = 6,
   VOLARY_ERROR_NAME_TOO_LONG = 7,
@@ -46,7 +47,7 @@ typedef enum VolaryError {
   VOLARY_ERROR_ACCESS = 14,
   VOLARY_ERROR_NOT_PERMITTED = 15,
   /**
-   * A number that stands for nothing, or for nothing any more; a file that is gone.
+   * A handle that is not open, or no more; a file that is gone.
    */
   VOLARY_ERROR_STALE = 16,
   VOLARY_ERROR_LOCKED = 17,
@@ -62,7 +63,7 @@ typedef enum VolaryError {
   VOLARY_ERROR_IO = 27,
   VOLARY_ERROR_CORRUPT = 28,
   /**
-   * A mistake in volary. What was being done may be done in part.
+   * A bug in volary. The operation may have been done in part.
    */
   VOLARY_ERROR_PANIC = 99,
 } VolaryError;
@@ -72,7 +73,7 @@ typedef enum VolaryError {
  */
 typedef enum VolaryHow {
   /**
-   * To read a file that is there.
+   * To read an existing file.
    */
   VOLARY_HOW_READ = 0,
   /**
@@ -80,19 +81,19 @@ typedef enum VolaryHow {
    */
   VOLARY_HOW_WRITE = 1,
   /**
-   * To write a file that is not there.
+   * To write a new file, which must not exist.
    */
   VOLARY_HOW_NEW = 2,
   /**
-   * To read and write a file that is there.
+   * To read and write an existing file.
    */
   VOLARY_HOW_UPDATE = 3,
   /**
-   * To read and write a file, which is made if it is not there.
+   * To read and write a file, which is made if it does not exist.
    */
   VOLARY_HOW_UPDATE_OR_NEW = 4,
   /**
-   * To add at the end of a file, which is made if it is not there.
+   * To append to a file, which is made if it does not exist.
    */
   VOLARY_HOW_APPEND = 5,
 } VolaryHow;
@@ -124,15 +125,15 @@ typedef struct VolaryOptions {
    */
   size_t size;
   /**
-   * The kind of volume, where it is not to be recognised: `ffs`.
+   * The kind of volume, if it should not be recognised automatically: `ffs`.
    */
   const char *kind;
   /**
-   * Options of the format, with commas between them.
+   * Options of the format, separated by commas.
    */
   const char *options;
   /**
-   * Layers over the volume, the lowest first, each on a line of its own.
+   * Layers over the volume, one a line, the lowest first.
    */
   const char *layers;
   /**
@@ -140,29 +141,29 @@ typedef struct VolaryOptions {
    */
   uint64_t memory;
   /**
-   * Of a new volume: its label.
+   * For a new volume: its label.
    */
   const char *label;
   /**
-   * Of a new volume: options of the format, with commas between them.
+   * For a new volume: options of the format, separated by commas.
    */
   const char *make_options;
   /**
-   * Of a new volume: what its serial number is made from, if not zero.
+   * For a new volume: the seed of its serial number, if not zero.
    */
   uint64_t seed;
   /**
-   * Not zero: open to change it.
+   * Not zero: open the volume for changes.
    */
   int writes;
   /**
-   * Not zero: make a new volume over what is there.
+   * Not zero: make a new volume over an existing file.
    */
   int overwrites;
 } VolaryOptions;
 
 /**
- * A volume that is open. 0 is none.
+ * An open volume. 0 stands for none.
  */
 typedef uint64_t VolaryVol;
 
@@ -175,7 +176,7 @@ typedef struct VolarySpace {
    */
   uint64_t size;
   /**
-   * What is free.
+   * The free space.
    */
   uint64_t free;
   /**
@@ -185,17 +186,18 @@ typedef struct VolarySpace {
 } VolarySpace;
 
 /**
- * One of `VolaryCheck`. A number, so that another is refused.
+ * One of `VolaryCheck`. It is a plain number, so that any other value can be refused.
  */
 typedef int VolaryCheckMode;
 
 /**
- * Hears one thing that a check found: a code, a path or null, what is wrong. They last until it returns.
+ * Takes one finding of a check: a code, a path or null, and a message. The texts are valid until
+ * it returns.
  */
 typedef void (*VolaryFinding)(void *context, const char *code, const char *path, const char *message);
 
 /**
- * What is known of a file.
+ * Attributes of a file.
  */
 typedef struct VolaryStat {
   /**
@@ -203,7 +205,7 @@ typedef struct VolaryStat {
    */
   uint64_t size;
   /**
-   * Bytes that it takes on the volume.
+   * Bytes that it occupies on the volume.
    */
   uint64_t allocated;
   /**
@@ -235,11 +237,12 @@ typedef struct VolaryStat {
    */
   uint32_t ctime_nanos;
   /**
-   * What it is, and its permission bits, as `st_mode` has them. 0 if it is damaged: then the rest is 0 too.
+   * Its type and its permission bits, as in `st_mode`. 0 if the file is damaged: all other
+   * fields are then 0 too.
    */
   uint32_t mode;
   /**
-   * How many names it has.
+   * The number of its names.
    */
   uint32_t nlink;
   /**
@@ -257,22 +260,22 @@ typedef struct VolaryStat {
 } VolaryStat;
 
 /**
- * A walk through a directory, or a tree. 0 is none.
+ * A walk through a directory, or a tree. 0 stands for none.
  */
 typedef uint64_t VolaryWalk;
 
 /**
- * One of `VolaryHow`. A number, so that another is refused.
+ * One of `VolaryHow`. It is a plain number, so that any other value can be refused.
  */
 typedef int VolaryHowNumber;
 
 /**
- * A file that is open. 0 is none.
+ * An open file. 0 stands for none.
  */
 typedef uint64_t VolaryFile;
 
 /**
- * A server that runs. 0 is none.
+ * A running server. 0 stands for none.
  */
 typedef uint64_t VolaryServer;
 
@@ -281,8 +284,9 @@ extern "C" {
 #endif // __cplusplus
 
 /**
- * Returns what went wrong last on this thread, in words: `cannot read disk.img:/a: no such file or directory`. Empty
- * if nothing has. It lasts until the next failure on this thread.
+ * Returns the last error on this thread, in words:
+ * `cannot read disk.img:/a: no such file or directory`. Empty if there was none. The text is valid
+ * until the next error on this thread.
  */
 const char *volary_error(void);
 
@@ -292,16 +296,14 @@ const char *volary_error(void);
 const char *volary_version(void);
 
 /**
- * Opens a volume: an image file, a partition of one (`disk.img#2`), `mem:64M`, `host:DIR`, `nfs://HOST/EXPORT`. For
- * reading, unless `options` say that it writes; these may be null.
+ * Opens a volume: an image file, a partition of one (`disk.img#2`), `mem:64M`, `host:DIR`,
+ * `nfs://HOST/EXPORT`. It is read-only unless `options` ask for changes. `options` may be null.
  */
-int volary_open(const char *source,
-                const struct VolaryOptions *options,
-                VolaryVol *vol);
+int volary_open(const char *source, const struct VolaryOptions *options, VolaryVol *vol);
 
 /**
- * Makes an image of `size` bytes and a volume of a kind on it (`fat32`, `ffs2`), open for changes. What is there is left alone
- * unless `options`, which may be null, say otherwise.
+ * Makes an image of `size` bytes with a volume of this kind (`fat32`, `ffs2`), open for changes.
+ * An existing file is not overwritten unless `options` ask for it. `options` may be null.
  */
 int volary_make(const char *image,
                 const char *kind,
@@ -310,8 +312,9 @@ int volary_make(const char *image,
                 VolaryVol *vol);
 
 /**
- * Closes a volume: makes everything durable and marks it as cleanly left. Files, walks and servers on it answer that they are
- * stale from now on; they are still to be closed. It is closed whatever this answers.
+ * Closes a volume: makes everything durable and marks it as cleanly detached. The volume is closed
+ * even if this returns an error. Its files, walks and servers return stale from now on, but must
+ * still be closed.
  */
 int volary_close(VolaryVol vol);
 
@@ -321,13 +324,13 @@ int volary_close(VolaryVol vol);
 int volary_sync(VolaryVol vol);
 
 /**
- * Tells how full a volume is.
+ * Returns how full a volume is.
  */
 int volary_space(VolaryVol vol, struct VolarySpace *space);
 
 /**
- * Checks a volume that nobody has open. `finding`, which may be null, hears each thing that is found, with
- * `context`; `left`, how many things are wrong and not mended.
+ * Checks a volume that nobody has open. `finding`, which may be null, is called for each finding,
+ * with `context`. `left` gets the number of findings that were not mended.
  */
 int volary_check(const char *source,
                  const struct VolaryOptions *options,
@@ -337,62 +340,53 @@ int volary_check(const char *source,
                  uint64_t *left);
 
 /**
- * Tells what is known of a file or directory. Follows a symlink that stands last if `follow` is not zero.
+ * Returns the attributes of a file or directory. If `follow` is not zero, follows a symlink in the
+ * last place.
  */
-int volary_stat(VolaryVol vol,
-                const char *path,
-                int follow,
-                struct VolaryStat *stat);
+int volary_stat(VolaryVol vol, const char *path, int follow, struct VolaryStat *stat);
 
 /**
- * Reads a file at byte `offset`. Answers how many bytes were read: fewer than `len` only at the end of the file.
+ * Reads a file at byte `offset`. Returns the number of bytes read: less than `len` only at the end
+ * of the file.
  */
-int64_t volary_read(VolaryVol vol,
-                    const char *path,
-                    uint64_t offset,
-                    void *bytes,
-                    size_t len);
+int64_t volary_read(VolaryVol vol, const char *path, uint64_t offset, void *bytes, size_t len);
 
 /**
- * Makes a file that holds these bytes, or gives one that is there this content: until it is all written the old
- * content stands.
+ * Makes a file with these bytes as its content, or replaces the content of an existing one. The
+ * old content stays until all of the new is written.
  */
-int volary_write(VolaryVol vol,
-                 const char *path,
-                 const void *bytes,
-                 size_t len);
+int volary_write(VolaryVol vol, const char *path, const void *bytes, size_t len);
 
 /**
- * Adds bytes at the end of a file, which is made if it is not there.
+ * Appends bytes to a file, which is made if it does not exist.
  */
 int volary_append(VolaryVol vol, const char *path, const void *bytes, size_t len);
 
 /**
- * Makes a directory; if `parents` is not zero, those above it too, and none is no error if it is there.
+ * Makes a directory. If `parents` is not zero, makes missing ones above it too, and an existing
+ * directory is no error.
  */
-int volary_mkdir(VolaryVol vol,
-                 const char *path,
-                 int parents);
+int volary_mkdir(VolaryVol vol, const char *path, int parents);
 
 /**
- * Removes a file, a symlink or an empty directory; if `recursive` is not zero, a directory with all below it.
+ * Removes a file, a symlink or an empty directory; if `recursive` is not zero, a directory with
+ * everything below it.
  */
-int volary_remove(VolaryVol vol,
-                  const char *path,
-                  int recursive);
+int volary_remove(VolaryVol vol, const char *path, int recursive);
 
 /**
- * Gives a file or directory another path, and replaces a file or an empty directory that has it.
+ * Moves a file or directory to another path, and replaces an existing file or empty directory
+ * there.
  */
 int volary_rename(VolaryVol vol, const char *from, const char *to);
 
 /**
- * Makes a symlink at `path` that holds `target`.
+ * Makes a symlink to `target` at `path`.
  */
 int volary_symlink(VolaryVol vol, const char *target, const char *path);
 
 /**
- * Writes what a symlink holds, with a zero byte, into room for `room` bytes; 4096 are enough.
+ * Writes a symlink's target, with a zero byte, into a buffer of `room` bytes; 4096 are enough.
  */
 int volary_readlink(VolaryVol vol, const char *path, char *target, size_t room);
 
@@ -417,22 +411,21 @@ int volary_set_times(VolaryVol vol,
                      uint32_t mtime_nanos);
 
 /**
- * Begins a walk through all below a directory, each directory before what is in it.
+ * Begins a walk through everything below a directory. Each directory comes before its entries.
  */
 int volary_walk(VolaryVol vol, const char *path, VolaryWalk *walk);
 
 /**
- * Goes on to the next entry: writes its path, with a zero byte, into room for `room` bytes (8192 are enough), and what is
- * known of it. Answers 1; 0 at the end; for a directory that cannot be read an error, after which the walk goes on. An entry whose
- * path does not fit is passed over.
+ * Continues a walk: writes the next entry's path, with a zero byte, into a buffer of `room` bytes
+ * (8192 are enough), and its attributes to `stat`. Returns 1, or 0 at the end. For a directory
+ * that cannot be read, returns an error; the walk can be continued. An entry whose path does not
+ * fit is skipped, with an error.
  */
-int volary_walk_next(VolaryWalk walk,
-                     char *path,
-                     size_t room,
-                     struct VolaryStat *stat);
+int volary_walk_next(VolaryWalk walk, char *path, size_t room, struct VolaryStat *stat);
 
 /**
- * Leaves out what is in the directory that a walk came to last: so it lists one directory alone.
+ * Skips the entries of the directory that the walk returned last. So a walk can list one directory
+ * alone.
  */
 int volary_walk_skip(VolaryWalk walk);
 
@@ -442,16 +435,13 @@ int volary_walk_skip(VolaryWalk walk);
 int volary_walk_end(VolaryWalk walk);
 
 /**
- * Copies a file or a tree of the host into a volume. What cannot be copied is an error; the rest is copied. `files`, which may be null, is
- * told how many files were.
+ * Copies a file or a tree of the host into a volume. If some of it cannot be copied, copies the
+ * rest and returns an error. `files`, which may be null, gets the number of files copied.
  */
-int volary_copy_in(VolaryVol vol,
-                   const char *from,
-                   const char *to,
-                   uint64_t *files);
+int volary_copy_in(VolaryVol vol, const char *from, const char *to, uint64_t *files);
 
 /**
- * Copies a file or a tree of a volume to the host, as `volary_copy_in` does.
+ * Copies a file or a tree from a volume to the host, as `volary_copy_in` does.
  */
 int volary_copy_out(VolaryVol vol, const char *from, const char *to, uint64_t *files);
 
@@ -461,25 +451,23 @@ int volary_copy_out(VolaryVol vol, const char *from, const char *to, uint64_t *f
 int volary_file_open(VolaryVol vol, const char *path, VolaryHowNumber how, VolaryFile *file);
 
 /**
- * Reads at byte `offset`. Answers how many bytes were read: fewer than `len` only at the end of the file.
+ * Reads at byte `offset`. Returns the number of bytes read: less than `len` only at the end of the
+ * file.
  */
-int64_t volary_file_read(VolaryFile file,
-                         uint64_t offset,
-                         void *bytes,
-                         size_t len);
+int64_t volary_file_read(VolaryFile file, uint64_t offset, void *bytes, size_t len);
 
 /**
- * Writes all of `len` bytes at byte `offset`; at the end if the file was opened to append.
+ * Writes all `len` bytes at byte `offset`, or at the end if the file was opened to append.
  */
 int volary_file_write(VolaryFile file, uint64_t offset, const void *bytes, size_t len);
 
 /**
- * Cuts a file to `len` bytes, or fills it with zeros up to there.
+ * Truncates a file to `len` bytes, or extends it to them with zeros.
  */
 int volary_file_set_len(VolaryFile file, uint64_t len);
 
 /**
- * Tells what is known of an open file.
+ * Returns the attributes of an open file.
  */
 int volary_file_stat(VolaryFile file, struct VolaryStat *stat);
 
@@ -489,14 +477,14 @@ int volary_file_stat(VolaryFile file, struct VolaryStat *stat);
 int volary_file_sync(VolaryFile file);
 
 /**
- * Closes a file, whatever this answers: an error tells of earlier writes. One that another thread is using is closed when that
- * is done.
+ * Closes a file, even if this returns an error, which is one of earlier writes. If another thread
+ * is using the file, it is closed after that.
  */
 int volary_file_close(VolaryFile file);
 
 /**
- * Serves a volume by NFS, as the export `/NAME`, at an address as `127.0.0.1:2049`; with port 0, at any that is free. To this host
- * alone.
+ * Serves a volume by NFS, to this host alone, as the export `/NAME`. The address is like
+ * `127.0.0.1:2049`; with port 0, any free port is used.
  */
 int volary_serve_nfs(VolaryVol vol,
                      const char *address,
@@ -505,7 +493,8 @@ int volary_serve_nfs(VolaryVol vol,
                      VolaryServer *server);
 
 /**
- * Serves a volume by SMB, as a share, to one user with a password. Encrypted, if the address is not of this host alone.
+ * Serves a volume by SMB, as a share, to one user with a password. Encrypted, unless the address
+ * is of this host alone.
  */
 int volary_serve_smb(VolaryVol vol,
                      const char *address,
@@ -521,15 +510,13 @@ int volary_serve_smb(VolaryVol vol,
 int volary_mount(VolaryVol vol, const char *dir, int read_only, VolaryServer *server);
 
 /**
- * Writes where a server listens, with a zero byte, into room for `room` bytes; 64 are enough. A mount listens nowhere: that is
- * an empty text.
+ * Writes a server's address, with a zero byte, into a buffer of `room` bytes; 64 are enough. For a
+ * mount, the address is empty.
  */
-int volary_server_address(VolaryServer server,
-                          char *address,
-                          size_t room);
+int volary_server_address(VolaryServer server, char *address, size_t room);
 
 /**
- * Ends a server, or a mount. The volume stays open.
+ * Ends a server, or removes a mount. The volume stays open.
  */
 int volary_server_stop(VolaryServer server);
 

@@ -1,21 +1,21 @@
-//! Structures and numbers that C sees.
+//! Structures and constants of the C interface.
 
 use std::ffi::{c_char, c_int, c_void};
 use volary::{Attr, FileKind, Kind};
 
-/// A volume that is open. 0 is none.
+/// An open volume. 0 stands for none.
 pub type VolaryVol = u64;
 
-/// A file that is open. 0 is none.
+/// An open file. 0 stands for none.
 pub type VolaryFile = u64;
 
-/// A walk through a directory, or a tree. 0 is none.
+/// A walk through a directory, or a tree. 0 stands for none.
 pub type VolaryWalk = u64;
 
-/// A server that runs. 0 is none.
+/// A running server. 0 stands for none.
 pub type VolaryServer = u64;
 
-/// What went wrong: functions answer the negative of one of these.
+/// Error codes: functions return the negative of one of these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 #[expect(missing_docs, reason = "the names say it")]
@@ -25,7 +25,8 @@ pub enum VolaryError {
     NotDir = 3,
     IsDir = 4,
     NotEmpty = 5,
-    /// The request makes no sense: a null pointer, a text that is no UTF-8 where one is wanted, an unknown option.
+    /// The request makes no sense: a null pointer, a text that is not UTF-8 but must be, an unknown
+    /// option.
     Invalid = 6,
     NameTooLong = 7,
     TooManyLinks = 8,
@@ -36,7 +37,7 @@ pub enum VolaryError {
     ReadOnly = 13,
     Access = 14,
     NotPermitted = 15,
-    /// A number that stands for nothing, or for nothing any more; a file that is gone.
+    /// A handle that is not open, or no more; a file that is gone.
     Stale = 16,
     Locked = 17,
     Deadlock = 18,
@@ -50,7 +51,7 @@ pub enum VolaryError {
     CrossVolume = 26,
     Io = 27,
     Corrupt = 28,
-    /// A mistake in volary. What was being done may be done in part.
+    /// A bug in volary. The operation may have been done in part.
     Panic = 99,
 }
 
@@ -95,33 +96,33 @@ impl From<Kind> for VolaryError {
 pub struct VolaryOptions {
     /// `sizeof(VolaryOptions)`.
     pub size: usize,
-    /// The kind of volume, where it is not to be recognised: `ffs`.
+    /// The kind of volume, if it should not be recognised automatically: `ffs`.
     pub kind: *const c_char,
-    /// Options of the format, with commas between them.
+    /// Options of the format, separated by commas.
     pub options: *const c_char,
-    /// Layers over the volume, the lowest first, each on a line of its own.
+    /// Layers over the volume, one a line, the lowest first.
     pub layers: *const c_char,
     /// Bound on the memory for caches, in bytes.
     pub memory: u64,
-    /// Of a new volume: its label.
+    /// For a new volume: its label.
     pub label: *const c_char,
-    /// Of a new volume: options of the format, with commas between them.
+    /// For a new volume: options of the format, separated by commas.
     pub make_options: *const c_char,
-    /// Of a new volume: what its serial number is made from, if not zero.
+    /// For a new volume: the seed of its serial number, if not zero.
     pub seed: u64,
-    /// Not zero: open to change it.
+    /// Not zero: open the volume for changes.
     pub writes: c_int,
-    /// Not zero: make a new volume over what is there.
+    /// Not zero: make a new volume over an existing file.
     pub overwrites: c_int,
 }
 
-/// What is known of a file.
+/// Attributes of a file.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct VolaryStat {
     /// Length in bytes.
     pub size: u64,
-    /// Bytes that it takes on the volume.
+    /// Bytes that it occupies on the volume.
     pub allocated: u64,
     /// The number of its node.
     pub ino: u64,
@@ -137,9 +138,10 @@ pub struct VolaryStat {
     pub mtime_nanos: u32,
     /// The rest of `ctime`, in nanoseconds.
     pub ctime_nanos: u32,
-    /// What it is, and its permission bits, as `st_mode` has them. 0 if it is damaged: then the rest is 0 too.
+    /// Its type and its permission bits, as in `st_mode`. 0 if the file is damaged: all other
+    /// fields are then 0 too.
     pub mode: u32,
-    /// How many names it has.
+    /// The number of its names.
     pub nlink: u32,
     /// Owner.
     pub uid: u32,
@@ -149,7 +151,7 @@ pub struct VolaryStat {
     pub dos: u32,
 }
 
-/// What stands for no DOS attributes.
+/// The value of `dos` for a format without DOS attributes.
 const NO_DOS: u32 = 256;
 
 impl From<&Attr> for VolaryStat {
@@ -179,7 +181,7 @@ impl From<&Attr> for VolaryStat {
 pub struct VolarySpace {
     /// The volume's capacity for files.
     pub size: u64,
-    /// What is free.
+    /// The free space.
     pub free: u64,
     /// The size of its blocks.
     pub block: u32,
@@ -189,17 +191,17 @@ pub struct VolarySpace {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub enum VolaryHow {
-    /// To read a file that is there.
+    /// To read an existing file.
     Read = 0,
     /// To write a file, which is made, or emptied if it exists.
     Write = 1,
-    /// To write a file that is not there.
+    /// To write a new file, which must not exist.
     New = 2,
-    /// To read and write a file that is there.
+    /// To read and write an existing file.
     Update = 3,
-    /// To read and write a file, which is made if it is not there.
+    /// To read and write a file, which is made if it does not exist.
     UpdateOrNew = 4,
-    /// To add at the end of a file, which is made if it is not there.
+    /// To append to a file, which is made if it does not exist.
     Append = 5,
 }
 
@@ -215,7 +217,8 @@ pub enum VolaryCheck {
     Mend = 2,
 }
 
-/// Hears one thing that a check found: a code, a path or null, what is wrong. They last until it returns.
+/// Takes one finding of a check: a code, a path or null, and a message. The texts are valid until
+/// it returns.
 pub type VolaryFinding = Option<
     unsafe extern "C" fn(
         context: *mut c_void,

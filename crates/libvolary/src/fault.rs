@@ -1,4 +1,4 @@
-//! Errors as C has them: a code that is answered, and a text that can be asked for.
+//! Errors for C: a code that is returned, and a text that can be fetched.
 #![expect(unsafe_code, reason = "a name that C calls")]
 
 use crate::abi::VolaryError;
@@ -7,10 +7,10 @@ use std::ffi::{CString, c_char};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use volary::VolError;
 
-/// What a function comes to.
+/// The result of a function.
 pub(crate) type Outcome<T> = Result<T, Fault>;
 
-/// Why something was not done.
+/// An error: its code and its text.
 #[derive(Debug)]
 pub(crate) struct Fault {
     code: VolaryError,
@@ -38,29 +38,31 @@ thread_local! {
     static LAST: RefCell<CString> = RefCell::default();
 }
 
-/// Does `work` for C: answers what it gives, or the negative of a code, and keeps the text. A panic is one too.
+/// Runs `work` for C: returns its result, or the negative of an error code, and keeps the error's
+/// text. Catches panics.
 pub(crate) fn answer(work: impl FnOnce() -> Outcome<i64>) -> i64 {
     let done = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
         let words = "volary has panicked: a mistake in volary";
         Err(Fault::new(VolaryError::Panic, words.into()))
     });
     done.unwrap_or_else(|fault| {
-        // A text has no zero bytes: paths are escaped.
+        // An error's text has no zero bytes, as paths are escaped.
         let text = CString::new(fault.text).unwrap_or_default();
-        // While a thread ends, there is nobody to ask for it.
+        // While a thread ends, nobody can ask for the text.
         let _ = LAST.try_with(|last| last.replace(text));
         -(fault.code as i64)
     })
 }
 
-/// As [`answer`], of what gives nothing.
+/// As [`answer`], for work without a result.
 pub(crate) fn done(work: impl FnOnce() -> Outcome<()>) -> i32 {
     let answered = answer(|| work().map(|()| 0));
     i32::try_from(answered).unwrap_or(i32::MIN)
 }
 
-/// Returns what went wrong last on this thread, in words: `cannot read disk.img:/a: no such file or directory`. Empty
-/// if nothing has. It lasts until the next failure on this thread.
+/// Returns the last error on this thread, in words:
+/// `cannot read disk.img:/a: no such file or directory`. Empty if there was none. The text is valid
+/// until the next error on this thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn volary_error() -> *const c_char {
     let text = LAST.try_with(|last| last.borrow().as_ptr());

@@ -1,4 +1,4 @@
-//! Files that are open, for reading and writing in pieces.
+//! Open files, for reading and writing in pieces.
 #![expect(
     unsafe_code,
     reason = "names that C calls, with pointers that it gives"
@@ -16,7 +16,7 @@ use std::ffi::{c_char, c_int, c_void};
 use std::sync::Arc;
 use volary::FileHow;
 
-/// One of `VolaryHow`. A number, so that another is refused.
+/// One of `VolaryHow`. It is a plain number, so that any other value can be refused.
 pub type VolaryHowNumber = c_int;
 
 fn file_how(how: c_int) -> Outcome<FileHow> {
@@ -50,7 +50,8 @@ pub unsafe extern "C" fn volary_file_open(
     })
 }
 
-/// Reads at byte `offset`. Answers how many bytes were read: fewer than `len` only at the end of the file.
+/// Reads at byte `offset`. Returns the number of bytes read: less than `len` only at the end of the
+/// file.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn volary_file_read(
     file: VolaryFile,
@@ -67,7 +68,7 @@ pub unsafe extern "C" fn volary_file_read(
     })
 }
 
-/// Writes all of `len` bytes at byte `offset`; at the end if the file was opened to append.
+/// Writes all `len` bytes at byte `offset`, or at the end if the file was opened to append.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn volary_file_write(
     file: VolaryFile,
@@ -82,13 +83,13 @@ pub unsafe extern "C" fn volary_file_write(
     })
 }
 
-/// Cuts a file to `len` bytes, or fills it with zeros up to there.
+/// Truncates a file to `len` bytes, or extends it to them with zeros.
 #[unsafe(no_mangle)]
 pub extern "C" fn volary_file_set_len(file: VolaryFile, len: u64) -> c_int {
     done(|| Ok(FILES.get(file)?.set_len(len)?))
 }
 
-/// Tells what is known of an open file.
+/// Returns the attributes of an open file.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn volary_file_stat(file: VolaryFile, stat: *mut VolaryStat) -> c_int {
     done(|| {
@@ -105,8 +106,8 @@ pub extern "C" fn volary_file_sync(file: VolaryFile) -> c_int {
     done(|| Ok(FILES.get(file)?.sync()?))
 }
 
-/// Closes a file, whatever this answers: an error tells of earlier writes. One that another thread is using is closed when that
-/// is done.
+/// Closes a file, even if this returns an error, which is one of earlier writes. If another thread
+/// is using the file, it is closed after that.
 #[unsafe(no_mangle)]
 pub extern "C" fn volary_file_close(file: VolaryFile) -> c_int {
     done(|| match Arc::into_inner(FILES.take(file)?) {

@@ -1,17 +1,18 @@
-//! volary for C: volumes by paths, as [`Vol`](volary::Vol) has them.
+//! volary for C: volumes accessed by paths, as with [`Vol`](volary::Vol).
 //!
-//! `include/volary.h` is made of this crate, and says what each function does. Behind it:
+//! `include/volary.h` is generated from this crate, and says what each function does. The modules:
 //!
 //! | module | what |
 //! |---|---|
-//! | `abi` | structures and numbers that C sees |
-//! | `raw` | the one place where pointers of C are followed |
-//! | `fault` | errors as codes and texts; panics caught |
-//! | `table` | what numbers stand for that C holds |
+//! | `abi` | structures and constants of the C interface |
+//! | `raw` | the only module that dereferences pointers from C |
+//! | `fault` | errors as codes and texts; catches panics |
+//! | `table` | maps handles that C holds to open volumes, files, walks and servers |
 //! | `volumes`, `trees`, `files`, `serving` | the functions |
 //!
-//! C holds numbers, and no pointers to what is here: one that was closed, or never given out, is refused. Only
-//! pointers to memory of the caller's own are followed: of null ones that is refused too.
+//! C holds handles, which are numbers, and no pointers into this library. A handle that was closed,
+//! or never given out, is refused. Only pointers to the caller's memory are dereferenced, and null
+//! ones are refused.
 #![cfg_attr(
     not(test),
     deny(

@@ -1,4 +1,4 @@
-//! Pointers of C: the one place where they are followed.
+//! The only place where pointers from C are dereferenced.
 #![expect(
     unsafe_code,
     reason = "memory of the caller's is read and written, as the header says that it may be"
@@ -8,15 +8,15 @@ use crate::abi::{VolaryError, VolaryOptions};
 use crate::fault::{Fault, Outcome};
 use std::ffi::{CStr, c_char, c_void};
 
-/// Returns the error for a null pointer in place of `what`.
+/// Returns the error for a null pointer where `what` is needed.
 fn refused<T>(what: &str) -> Outcome<T> {
     Err(Fault::invalid(format!("a null pointer in place of {what}")))
 }
 
-/// Returns the bytes of a text of C.
+/// Returns the bytes of a C string.
 ///
 /// # Safety
-/// The text lasts as long as the result, unchanged, and ends with a zero byte.
+/// The string must end with a zero byte, and stay unchanged as long as the result is used.
 pub(crate) unsafe fn bytes_of<'a>(text: *const c_char) -> Outcome<&'a [u8]> {
     match text.is_null() {
         true => refused("a text"),
@@ -25,20 +25,20 @@ pub(crate) unsafe fn bytes_of<'a>(text: *const c_char) -> Outcome<&'a [u8]> {
     }
 }
 
-/// Returns a text of C that is UTF-8.
+/// Returns a C string that must be UTF-8.
 ///
 /// # Safety
-/// As of [`bytes_of`].
+/// As for [`bytes_of`].
 pub(crate) unsafe fn text_of<'a>(text: *const c_char) -> Outcome<&'a str> {
     // SAFETY: the caller upholds this function's contract.
     let bytes = unsafe { bytes_of(text) }?;
     std::str::from_utf8(bytes).map_err(|_| Fault::invalid("a text that is no UTF-8".into()))
 }
 
-/// Returns a text of C that may be missing.
+/// Returns a C string, or `None` for a null pointer.
 ///
 /// # Safety
-/// As of [`bytes_of`].
+/// As for [`bytes_of`].
 pub(crate) unsafe fn maybe_text<'a>(text: *const c_char) -> Outcome<Option<&'a str>> {
     match text.is_null() {
         true => Ok(None),
@@ -47,10 +47,10 @@ pub(crate) unsafe fn maybe_text<'a>(text: *const c_char) -> Outcome<Option<&'a s
     }
 }
 
-/// Returns memory to read.
+/// Returns memory of the caller for reading.
 ///
 /// # Safety
-/// There are `len` bytes, which last as long as the result, unchanged.
+/// There must be `len` bytes, which stay unchanged as long as the result is used.
 pub(crate) unsafe fn input<'a>(at: *const c_void, len: usize) -> Outcome<&'a [u8]> {
     if len == 0 {
         return Ok(&[]);
@@ -58,14 +58,14 @@ pub(crate) unsafe fn input<'a>(at: *const c_void, len: usize) -> Outcome<&'a [u8
     if at.is_null() || isize::try_from(len).is_err() {
         return refused("bytes");
     }
-    // SAFETY: it is not null, and no longer than memory can be; the rest is the caller's to see to.
+    // SAFETY: it is not null, and no longer than memory can be; the caller upholds the rest.
     Ok(unsafe { std::slice::from_raw_parts(at.cast(), len) })
 }
 
-/// Returns memory to write.
+/// Returns memory of the caller for writing.
 ///
 /// # Safety
-/// There are `len` bytes, which are nobody else's as long as the result is used.
+/// There must be `len` bytes, which nobody else accesses as long as the result is used.
 pub(crate) unsafe fn output<'a>(at: *mut c_void, len: usize) -> Outcome<&'a mut [u8]> {
     if len == 0 {
         return Ok(&mut []);
@@ -73,22 +73,22 @@ pub(crate) unsafe fn output<'a>(at: *mut c_void, len: usize) -> Outcome<&'a mut 
     if at.is_null() || isize::try_from(len).is_err() {
         return refused("room for bytes");
     }
-    // Bytes that were never written are none to Rust.
-    // SAFETY: it is not null, and no longer than memory can be; the rest is the caller's to see to.
+    // To Rust, memory that was never written holds no valid bytes.
+    // SAFETY: it is not null, and no longer than memory can be; the caller upholds the rest.
     unsafe {
         std::ptr::write_bytes(at.cast::<u8>(), 0, len);
         Ok(std::slice::from_raw_parts_mut(at.cast(), len))
     }
 }
 
-/// A place for one result.
+/// The caller's memory for one result.
 pub(crate) struct Place<T>(*mut T);
 
 impl<T> Place<T> {
-    /// Returns a place for a result, before it is known.
+    /// Returns the place for a result that is not known yet.
     ///
     /// # Safety
-    /// There is room for one, which is nobody else's until it is set.
+    /// There must be memory for one `T`, which nobody else accesses until it is set.
     pub(crate) unsafe fn at(place: *mut T) -> Outcome<Self> {
         match place.is_null() {
             true => refused("room for a result"),
@@ -97,18 +97,18 @@ impl<T> Place<T> {
     }
 
     pub(crate) fn set(self, value: T) {
-        // SAFETY: it is not null, and was promised to be room for one, whatever it held.
+        // SAFETY: it is not null, and the caller promised memory for one `T`, whatever it held.
         unsafe { self.0.write_unaligned(value) };
     }
 }
 
-/// Writes a text and a zero byte into room for `room` bytes.
+/// Writes a text and a zero byte into a buffer of `room` bytes.
 ///
 /// # Errors
-/// `TooBig`, saying how much room it needs.
+/// `TooBig`, saying how many bytes are needed.
 ///
 /// # Safety
-/// As of [`output`].
+/// As for [`output`].
 pub(crate) unsafe fn put_text(text: &[u8], at: *mut c_char, room: usize) -> Outcome<()> {
     let needs = text.len() + 1;
     if room < needs {
@@ -123,10 +123,11 @@ pub(crate) unsafe fn put_text(text: &[u8], at: *mut c_char, room: usize) -> Outc
     Ok(())
 }
 
-/// Returns a structure that C has filled, of which it knows the first `size` bytes.
+/// Returns the options that C has filled in, or `None` for a null pointer. Refuses any other size
+/// than this version's.
 ///
 /// # Safety
-/// There is one; its first field is its size, and as many bytes are there.
+/// The structure must begin with its size, and that many bytes must exist.
 pub(crate) unsafe fn options_of<'a>(
     options: *const VolaryOptions,
 ) -> Outcome<Option<&'a VolaryOptions>> {
@@ -136,7 +137,7 @@ pub(crate) unsafe fn options_of<'a>(
     if !options.is_aligned() {
         return Err(Fault::invalid("options that are not aligned".into()));
     }
-    // SAFETY: it is not null and aligned, and begins with its size.
+    // SAFETY: it is neither null nor misaligned, and begins with its size.
     let size = unsafe { (*options).size };
     if size != size_of::<VolaryOptions>() {
         let words = format!(
@@ -145,6 +146,6 @@ pub(crate) unsafe fn options_of<'a>(
         );
         return Err(Fault::invalid(words));
     }
-    // SAFETY: it has the size that it is to have.
+    // SAFETY: it has the expected size.
     Ok(Some(unsafe { &*options }))
 }

@@ -18,8 +18,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use volary::{Serve, Served};
 
-/// Serves a volume by NFS, as the export `/NAME`, at an address as `127.0.0.1:2049`; with port 0, at any that is free. To this host
-/// alone.
+/// Serves a volume by NFS, to this host alone, as the export `/NAME`. The address is like
+/// `127.0.0.1:2049`; with port 0, any free port is used.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn volary_serve_nfs(
     vol: VolaryVol,
@@ -38,7 +38,8 @@ pub unsafe extern "C" fn volary_serve_nfs(
     })
 }
 
-/// Serves a volume by SMB, as a share, to one user with a password. Encrypted, if the address is not of this host alone.
+/// Serves a volume by SMB, as a share, to one user with a password. Encrypted, unless the address
+/// is of this host alone.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn volary_serve_smb(
     vol: VolaryVol,
@@ -78,8 +79,8 @@ pub unsafe extern "C" fn volary_mount(
     })
 }
 
-/// Writes where a server listens, with a zero byte, into room for `room` bytes; 64 are enough. A mount listens nowhere: that is
-/// an empty text.
+/// Writes a server's address, with a zero byte, into a buffer of `room` bytes; 64 are enough. For a
+/// mount, the address is empty.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn volary_server_address(
     server: VolaryServer,
@@ -96,12 +97,12 @@ pub unsafe extern "C" fn volary_server_address(
     })
 }
 
-/// Ends a server, or a mount. The volume stays open.
+/// Ends a server, or removes a mount. The volume stays open.
 #[unsafe(no_mangle)]
 pub extern "C" fn volary_server_stop(server: VolaryServer) -> c_int {
     done(|| match Arc::into_inner(SERVERS.take(server)?) {
         Some(served) => Ok(Served::stop(served)?),
-        // Who asks for its address meanwhile ends it when that is done.
+        // A thread that is asking for its address ends it afterwards.
         None => Ok(()),
     })
 }

@@ -1,4 +1,4 @@
-//! What numbers stand for that C holds. A number is given out once.
+//! Tables of the handles that C holds. A handle is never given out twice.
 
 use crate::abi::VolaryError;
 use crate::fault::{Fault, Outcome};
@@ -6,10 +6,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError, RwLock};
 use volary::{Served, Vol, VolFile, Walk};
 
-/// A walk, which one thread goes on with at a time.
+/// A walk, which one thread at a time continues.
 pub(crate) type SharedWalk = Arc<Mutex<Walk>>;
 
-/// Things of one kind.
+/// The open objects of one kind.
 pub(crate) struct Table<T> {
     what: &'static str,
     state: RwLock<State<T>>,
@@ -21,7 +21,8 @@ struct State<T> {
 }
 
 impl<T> Table<T> {
-    /// Returns a table whose first number is `first`, so that numbers of two tables are told apart.
+    /// Returns a table whose first handle is `first`, so that the handles of different tables
+    /// differ.
     fn new(what: &'static str, first: u64) -> Self {
         Self {
             what,
@@ -32,7 +33,7 @@ impl<T> Table<T> {
         }
     }
 
-    /// Returns the number of a new thing.
+    /// Adds an object, and returns its handle.
     pub(crate) fn add(&self, thing: T) -> u64 {
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
         let number = state.next;
@@ -41,7 +42,7 @@ impl<T> Table<T> {
         number
     }
 
-    /// Takes a thing away.
+    /// Removes an object, and returns it.
     ///
     /// # Errors
     /// `Stale`.
@@ -57,7 +58,7 @@ impl<T> Table<T> {
 }
 
 impl<T: Clone> Table<T> {
-    /// Returns what a number stands for.
+    /// Returns the object of a handle.
     ///
     /// # Errors
     /// `Stale`.
@@ -68,7 +69,7 @@ impl<T: Clone> Table<T> {
     }
 }
 
-/// How far the numbers of two tables are apart.
+/// The distance between the first handles of two tables.
 const APART: u64 = 1 << 56;
 
 pub(crate) static VOLUMES: LazyLock<Table<Vol>> = LazyLock::new(|| Table::new("volume", APART));

@@ -17,7 +17,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::{Arc, Mutex, PoisonError};
 use volary::Time;
 
-/// Tells what is known of a file or directory. Follows a symlink that stands last if `follow` is not zero.
+/// Returns the attributes of a file or directory. If `follow` is not zero, follows a symlink in the
+/// last place.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn volary_stat(
     vol: VolaryVol,
@@ -38,7 +39,8 @@ pub unsafe extern "C" fn volary_stat(
     })
 }
 
-/// Reads a file at byte `offset`. Answers how many bytes were read: fewer than `len` only at the end of the file.
+/// Reads a file at byte `offset`. Returns the number of bytes read: less than `len` only at the end
+/// of the file.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn volary_read(
     vol: VolaryVol,
@@ -56,8 +58,8 @@ pub unsafe extern "C" fn volary_read(
     })
 }
 
-/// Makes a file that holds these bytes, or gives one that is there this content: until it is all written the old
-/// content stands.
+/// Makes a file with these bytes as its content, or replaces the content of an existing one. The
+/// old content stays until all of the new is written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn volary_write(
     vol: VolaryVol,
@@ -72,7 +74,7 @@ pub unsafe extern "C" fn volary_write(
     })
 }
 
-/// Adds bytes at the end of a file, which is made if it is not there.
+/// Appends bytes to a file, which is made if it does not exist.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn volary_append(
     vol: VolaryVol,
@@ -87,7 +89,8 @@ pub unsafe extern "C" fn volary_append(
     })
 }
 
-/// Makes a directory; if `parents` is not zero, those above it too, and none is no error if it is there.
+/// Makes a directory. If `parents` is not zero, makes missing ones above it too, and an existing
+/// directory is no error.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn volary_mkdir(
     vol: VolaryVol,
@@ -106,7 +109,8 @@ pub unsafe extern "C" fn volary_mkdir(
     })
 }
 
-/// Removes a file, a symlink or an empty directory; if `recursive` is not zero, a directory with all below it.
+/// Removes a file, a symlink or an empty directory; if `recursive` is not zero, a directory with
+/// everything below it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn volary_remove(
     vol: VolaryVol,
@@ -125,7 +129,8 @@ pub unsafe extern "C" fn volary_remove(
     })
 }
 
-/// Gives a file or directory another path, and replaces a file or an empty directory that has it.
+/// Moves a file or directory to another path, and replaces an existing file or empty directory
+/// there.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn volary_rename(
     vol: VolaryVol,
@@ -139,7 +144,7 @@ pub unsafe extern "C" fn volary_rename(
     })
 }
 
-/// Makes a symlink at `path` that holds `target`.
+/// Makes a symlink to `target` at `path`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn volary_symlink(
     vol: VolaryVol,
@@ -153,7 +158,7 @@ pub unsafe extern "C" fn volary_symlink(
     })
 }
 
-/// Writes what a symlink holds, with a zero byte, into room for `room` bytes; 4096 are enough.
+/// Writes a symlink's target, with a zero byte, into a buffer of `room` bytes; 4096 are enough.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn volary_readlink(
     vol: VolaryVol,
@@ -213,7 +218,7 @@ pub unsafe extern "C" fn volary_set_times(
     })
 }
 
-/// Begins a walk through all below a directory, each directory before what is in it.
+/// Begins a walk through everything below a directory. Each directory comes before its entries.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn volary_walk(
     vol: VolaryVol,
@@ -229,9 +234,10 @@ pub unsafe extern "C" fn volary_walk(
     })
 }
 
-/// Goes on to the next entry: writes its path, with a zero byte, into room for `room` bytes (8192 are enough), and what is
-/// known of it. Answers 1; 0 at the end; for a directory that cannot be read an error, after which the walk goes on. An entry whose
-/// path does not fit is passed over.
+/// Continues a walk: writes the next entry's path, with a zero byte, into a buffer of `room` bytes
+/// (8192 are enough), and its attributes to `stat`. Returns 1, or 0 at the end. For a directory
+/// that cannot be read, returns an error; the walk can be continued. An entry whose path does not
+/// fit is skipped, with an error.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn volary_walk_next(
     walk: VolaryWalk,
@@ -256,7 +262,8 @@ pub unsafe extern "C" fn volary_walk_next(
     c_int::try_from(answered).unwrap_or(c_int::MIN)
 }
 
-/// Leaves out what is in the directory that a walk came to last: so it lists one directory alone.
+/// Skips the entries of the directory that the walk returned last. So a walk can list one directory
+/// alone.
 #[unsafe(no_mangle)]
 pub extern "C" fn volary_walk_skip(walk: VolaryWalk) -> c_int {
     done(|| {
@@ -274,8 +281,8 @@ pub extern "C" fn volary_walk_end(walk: VolaryWalk) -> c_int {
     done(|| WALKS.take(walk).map(drop))
 }
 
-/// Copies a file or a tree of the host into a volume. What cannot be copied is an error; the rest is copied. `files`, which may be null, is
-/// told how many files were.
+/// Copies a file or a tree of the host into a volume. If some of it cannot be copied, copies the
+/// rest and returns an error. `files`, which may be null, gets the number of files copied.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn volary_copy_in(
     vol: VolaryVol,
@@ -295,7 +302,7 @@ pub unsafe extern "C" fn volary_copy_in(
     })
 }
 
-/// Copies a file or a tree of a volume to the host, as `volary_copy_in` does.
+/// Copies a file or a tree from a volume to the host, as `volary_copy_in` does.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn volary_copy_out(
     vol: VolaryVol,

@@ -1,4 +1,4 @@
-//! Volumes: opened, made, checked and closed.
+//! Volumes: opening, making, checking and closing.
 #![expect(
     unsafe_code,
     reason = "names that C calls, with pointers that it gives"
@@ -23,8 +23,8 @@ pub extern "C" fn volary_version() -> *const c_char {
     VERSION.as_ptr().cast()
 }
 
-/// Opens a volume: an image file, a partition of one (`disk.img#2`), `mem:64M`, `host:DIR`, `nfs://HOST/EXPORT`. For
-/// reading, unless `options` say that it writes; these may be null.
+/// Opens a volume: an image file, a partition of one (`disk.img#2`), `mem:64M`, `host:DIR`,
+/// `nfs://HOST/EXPORT`. It is read-only unless `options` ask for changes. `options` may be null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn volary_open(
     source: *const c_char,
@@ -45,8 +45,8 @@ pub unsafe extern "C" fn volary_open(
     })
 }
 
-/// Makes an image of `size` bytes and a volume of a kind on it (`fat32`, `ffs2`), open for changes. What is there is left alone
-/// unless `options`, which may be null, say otherwise.
+/// Makes an image of `size` bytes with a volume of this kind (`fat32`, `ffs2`), open for changes.
+/// An existing file is not overwritten unless `options` ask for it. `options` may be null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn volary_make(
     image: *const c_char,
@@ -71,8 +71,9 @@ pub unsafe extern "C" fn volary_make(
     })
 }
 
-/// Closes a volume: makes everything durable and marks it as cleanly left. Files, walks and servers on it answer that they are
-/// stale from now on; they are still to be closed. It is closed whatever this answers.
+/// Closes a volume: makes everything durable and marks it as cleanly detached. The volume is closed
+/// even if this returns an error. Its files, walks and servers return stale from now on, but must
+/// still be closed.
 #[unsafe(no_mangle)]
 pub extern "C" fn volary_close(vol: VolaryVol) -> c_int {
     done(|| Ok(VOLUMES.take(vol)?.close()?))
@@ -84,7 +85,7 @@ pub extern "C" fn volary_sync(vol: VolaryVol) -> c_int {
     done(|| Ok(VOLUMES.get(vol)?.sync()?))
 }
 
-/// Tells how full a volume is.
+/// Returns how full a volume is.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn volary_space(vol: VolaryVol, space: *mut VolarySpace) -> c_int {
     done(|| {
@@ -100,8 +101,8 @@ pub unsafe extern "C" fn volary_space(vol: VolaryVol, space: *mut VolarySpace) -
     })
 }
 
-/// Checks a volume that nobody has open. `finding`, which may be null, hears each thing that is found, with
-/// `context`; `left`, how many things are wrong and not mended.
+/// Checks a volume that nobody has open. `finding`, which may be null, is called for each finding,
+/// with `context`. `left` gets the number of findings that were not mended.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn volary_check(
     source: *const c_char,
@@ -125,7 +126,8 @@ pub unsafe extern "C" fn volary_check(
             let (code, message) = (c_text(found.code), c_text(&found.message));
             if let Some(finding) = finding {
                 let path = path.as_ref().map_or(std::ptr::null(), |path| path.as_ptr());
-                // SAFETY: the texts last until it returns; that it is a function is the caller's to see to.
+                // SAFETY: the texts live until it returns; the caller guarantees that it is a
+                // function.
                 unsafe { finding(context, code.as_ptr(), path, message.as_ptr()) };
             }
         }
@@ -134,7 +136,7 @@ pub unsafe extern "C" fn volary_check(
     })
 }
 
-/// One of `VolaryCheck`. A number, so that another is refused.
+/// One of `VolaryCheck`. It is a plain number, so that any other value can be refused.
 pub type VolaryCheckMode = c_int;
 
 fn check_mode(mode: c_int) -> Outcome<CheckMode> {
@@ -148,13 +150,13 @@ fn check_mode(mode: c_int) -> Outcome<CheckMode> {
     found.map(|(_, mode)| *mode).ok_or_else(unknown)
 }
 
-/// Returns a text for C. One with a zero byte ends there.
+/// Returns a C string. A text with a zero byte ends there.
 fn c_text(text: &str) -> CString {
     let end = text.find('\0').unwrap_or(text.len());
     CString::new(text.get(..end).unwrap_or_default()).unwrap_or_default()
 }
 
-/// Options, as the library has them.
+/// Parsed options.
 struct Given {
     options: VolOptions,
     writes: bool,
@@ -162,7 +164,7 @@ struct Given {
 
 impl Given {
     /// # Safety
-    /// As of [`options_of`], and all texts in them.
+    /// As for [`options_of`], and for all texts in them.
     unsafe fn of(options: *const VolaryOptions) -> Outcome<Self> {
         let mut all = Vol::options();
         // SAFETY: the caller upholds this function's contract.

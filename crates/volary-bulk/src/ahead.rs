@@ -1,4 +1,5 @@
-//! Reads ahead: several threads, requests in the order of their places, answers in the same order.
+//! Reading ahead: several threads make requests in the order of the device, and answers come in
+//! that order.
 
 use crate::budget::{Budget, Buf};
 use crate::list::{Done, Piece};
@@ -10,7 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use volary_core::{BlockDevice, Kind, Result};
 
-/// What is read ahead.
+/// Requests that several threads read ahead.
 pub(crate) struct Ahead<'a> {
     pub(crate) device: &'a dyn BlockDevice,
     pub(crate) pieces: &'a [Piece],
@@ -18,13 +19,13 @@ pub(crate) struct Ahead<'a> {
     pub(crate) merge: Merge,
     pub(crate) budget: &'a Arc<Budget>,
     pub(crate) tally: &'a Tally,
-    /// Requests that may be begun and not taken: more would only take memory.
+    /// The most requests that may be begun and not yet taken. More would only take memory.
     most: u64,
     issue: Mutex<Issue>,
     ready: Mutex<Ready>,
-    /// Something was read.
+    /// Signals that something was read.
     arrived: Condvar,
-    /// Something was taken.
+    /// Signals that something was taken.
     taken: Condvar,
 }
 
@@ -38,16 +39,16 @@ struct Issue {
 #[derive(Default)]
 struct Ready {
     loaded: BTreeMap<u64, Loaded>,
-    /// How many requests there are, once it is known.
+    /// The number of requests, once it is known.
     count: Option<u64>,
-    /// How many were taken.
+    /// How many answers were taken.
     taken: u64,
 }
 
 /// A request, and its answer.
 pub(crate) struct Loaded {
     pub(crate) span: Span,
-    /// What was read, and where in it the span begins.
+    /// The buffer, and the offset of the span in it.
     pub(crate) data: Result<(Arc<Buf>, usize)>,
 }
 
@@ -85,8 +86,8 @@ impl<'a> Ahead<'a> {
         }
     }
 
-    /// Returns the next request, and room for it. Room is waited for in the order of requests: the one that
-    /// is needed first has it first.
+    /// Returns the next request and its buffer. Threads wait for memory in the order of requests:
+    /// the one that is needed first gets it first.
     fn begin(&self) -> Option<(u64, Span, Result<Buf>)> {
         let mut issue = self.issue.lock();
         let Some(span) = self.merge.next(self.pieces, self.done, issue.from) else {
@@ -110,8 +111,8 @@ impl<'a> Ahead<'a> {
         Some((issue.number - 1, span, buf))
     }
 
-    /// Waits until there are not too many answers that nobody has taken. Returns false once the budget
-    /// is closed.
+    /// Waits until few enough answers are waiting to be taken. Returns false once the budget is
+    /// closed.
     fn turn(&self, number: u64) -> bool {
         let mut ready = self.ready.lock();
         while number >= ready.taken + self.most && !self.budget.is_closed() {
@@ -120,19 +121,20 @@ impl<'a> Ahead<'a> {
         !self.budget.is_closed()
     }
 
-    /// Says how many requests there are.
+    /// Sets the number of requests.
     fn end(&self, count: u64) {
         self.ready.lock().count = Some(count);
         self.arrived.notify_all();
     }
 
-    /// Sends those away who wait for their turn: nobody takes any more.
+    /// Wakes the threads that wait for their turn, as nobody takes answers any more.
     pub(crate) fn stop(&self) {
         let _ready = self.ready.lock();
         self.taken.notify_all();
     }
 
-    /// Waits for the answer to the `number`-th request. Returns `None` after the last one.
+    /// Waits for the answer to a request, by its number. Returns `None` after the last one, and if
+    /// the budget is closed.
     pub(crate) fn wait(&self, number: u64) -> Option<Loaded> {
         let mut ready = self.ready.lock();
         loop {
@@ -149,10 +151,10 @@ impl<'a> Ahead<'a> {
     }
 }
 
-/// What memory is aligned to for a device that is read past the page cache.
+/// The alignment of memory for a device whose reads bypass the page cache.
 const ALIGN: usize = 4096;
 
-/// Returns by how much a buffer exceeds its request, so that both can be aligned.
+/// Returns by how many bytes a buffer exceeds its request, so that both can be aligned.
 fn around(device: &dyn BlockDevice) -> u64 {
     match device.is_cached() {
         true => 0,
@@ -160,12 +162,13 @@ fn around(device: &dyn BlockDevice) -> u64 {
     }
 }
 
-/// Returns how many requests may be begun and not taken.
+/// Returns the most requests that may be begun and not yet taken.
 fn requests(depth: usize) -> u64 {
     depth as u64 + 2
 }
 
-/// Returns the memory that requests take at most at a time, where each is let go of before the next one is taken.
+/// Returns the most memory that requests take at a time, if each is freed before the next one is
+/// taken.
 pub(crate) fn most(device: &dyn BlockDevice, tuned: Tuned, fragment: u64) -> u64 {
     let count = match is_alone(device, tuned) {
         true => 1,
@@ -174,13 +177,14 @@ pub(crate) fn most(device: &dyn BlockDevice, tuned: Tuned, fragment: u64) -> u64
     (count * tuned.request).max(fragment) + count * around(device)
 }
 
-/// Returns whether requests are made one at a time: what is below reads ahead by itself, or is to have one at a time.
+/// Returns whether requests are made one at a time: the host reads ahead by itself, or a depth of
+/// one was set.
 pub(crate) fn is_alone(device: &dyn BlockDevice, tuned: Tuned) -> bool {
     device.is_cached() || tuned.depth == 1
 }
 
-/// Returns a buffer for a request: of the largest size, so that the next one can have it too, unless it is a
-/// small one.
+/// Returns a buffer for a request. All but small ones get the largest size, so that a later request
+/// can reuse the buffer.
 pub(crate) fn room(
     device: &dyn BlockDevice,
     budget: &Arc<Budget>,
@@ -194,8 +198,9 @@ pub(crate) fn room(
     }
 }
 
-/// Reads a request into a buffer of [`room`], with whole sectors at its ends: so a device that bypasses the page cache
-/// needs no buffer of its own. Returns where in the buffer the request begins.
+/// Reads a request into a buffer from [`room`], extended to whole sectors. So a device that
+/// bypasses the page cache needs no buffer of its own. Returns the buffer and the offset of the
+/// request in it.
 pub(crate) fn load(
     device: &dyn BlockDevice,
     span: &Span,

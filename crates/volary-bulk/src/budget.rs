@@ -1,10 +1,10 @@
-//! Memory that is counted: what would take more than there is waits, or does without.
+//! Accounting of memory: a request beyond the bound waits or is refused.
 
 use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What all budgets of a run have given out together.
+/// The memory that all budgets of a run have given out together.
 #[derive(Debug, Default)]
 pub(crate) struct Meter {
     used: AtomicU64,
@@ -21,16 +21,16 @@ impl Meter {
         self.used.fetch_sub(len, Ordering::Relaxed);
     }
 
-    /// Returns the most at a time.
+    /// Returns the most memory in use at any time.
     pub(crate) fn peak(&self) -> u64 {
         self.peak.load(Ordering::Relaxed)
     }
 }
 
-/// A part of the memory.
+/// A share of the memory.
 pub(crate) struct Budget {
     meter: Arc<Meter>,
-    /// Whether buffers are kept for the next one.
+    /// Whether freed buffers are kept for reuse.
     keeps: bool,
     state: Mutex<State>,
     changed: Condvar,
@@ -38,18 +38,18 @@ pub(crate) struct Budget {
 
 #[derive(Default)]
 struct State {
-    /// The most that it gives out.
+    /// The most bytes that it gives out.
     max: u64,
-    /// What users hold.
+    /// Bytes that users hold.
     used: u64,
-    /// What was given back and is kept for the next one, in `kept`.
+    /// Bytes of the buffers in `kept`, which were given back and can be reused.
     spare: u64,
     kept: Vec<Vec<u8>>,
     is_closed: bool,
 }
 
 impl State {
-    /// Lets go of what is kept until there are `len` bytes. Says whether there are.
+    /// Frees kept buffers until `len` bytes are available. Returns whether they are.
     fn has(&mut self, len: u64, meter: &Meter) -> bool {
         while self.used + self.spare + len > self.max {
             let Some(bytes) = self.kept.pop() else {
@@ -62,7 +62,8 @@ impl State {
     }
 }
 
-/// Buffers that are worth keeping: the kernel has to find and clear each page of a new one.
+/// The least size of buffers that are kept: for each new one, the kernel must find and clear every
+/// page.
 const WORTH_KEEPING: usize = 64 << 10;
 
 impl Budget {
@@ -70,7 +71,7 @@ impl Budget {
         Self::with(max, meter, false)
     }
 
-    /// The same, and buffers are kept until their memory is wanted.
+    /// Returns a budget that keeps freed buffers until their memory is needed.
     pub(crate) fn keeping(max: u64, meter: &Arc<Meter>) -> Arc<Self> {
         Self::with(max, meter, true)
     }
@@ -88,21 +89,21 @@ impl Budget {
         })
     }
 
-    /// Gives out up to `max` bytes from now on. Nobody holds any.
+    /// Sets the bound to `max` bytes. Nobody may hold any memory of this budget.
     pub(crate) fn set_max(&self, max: u64) {
         let mut state = self.state.lock();
         state.max = max;
-        // What is kept must fit, too.
+        // Kept buffers must fit too.
         state.has(0, &self.meter);
     }
 
-    /// Returns the most that it gives out.
+    /// Returns the most bytes that it gives out.
     pub(crate) fn max(&self) -> u64 {
         self.state.lock().max
     }
 
-    /// Waits until there are `len` bytes. `None` if the budget is closed, or if there will never be
-    /// so many.
+    /// Waits until `len` bytes are available. Returns `None` if the budget is closed, or smaller
+    /// than that.
     pub(crate) fn take(self: &Arc<Self>, len: u64) -> Option<Held> {
         let mut state = self.state.lock();
         if len > state.max {
@@ -124,13 +125,14 @@ impl Budget {
         fits.then(|| self.hold(&mut state, len))
     }
 
-    /// Returns a buffer for `len` bytes to be read into; what is in it is not said. As [`take`](Self::take).
+    /// Returns a buffer to read `len` bytes into, with undefined content. Waits as
+    /// [`take`](Self::take) does.
     pub(crate) fn buffer(self: &Arc<Self>, len: u64) -> Option<Buf> {
         self.buffer_of(len, len)
     }
 
-    /// Returns a buffer for `len` bytes that can grow to `room` bytes, which are held: the next
-    /// user may need more.
+    /// Returns a buffer for `len` bytes and takes `room` bytes for it, so that a later user can get
+    /// a longer buffer.
     pub(crate) fn buffer_of(self: &Arc<Self>, len: u64, room: u64) -> Option<Buf> {
         let count = usize::try_from(len).ok()?;
         if let Some(buf) = self.kept(count) {
@@ -149,7 +151,7 @@ impl Budget {
         kept.or_else(|| Some(Buf::new(count, self.try_take(len)?)))
     }
 
-    /// Returns a buffer that was kept, if one is as long.
+    /// Returns a kept buffer that has room for `len` bytes, if there is one.
     fn kept(self: &Arc<Self>, len: usize) -> Option<Buf> {
         let mut state = self.state.lock();
         let at = state
@@ -182,14 +184,14 @@ impl Budget {
         self.state.lock().is_closed
     }
 
-    /// Closes the budget: whoever waits is sent away.
+    /// Closes the budget: whoever waits gets `None`.
     pub(crate) fn close(&self) {
         self.state.lock().is_closed = true;
         self.changed.notify_all();
     }
 }
 
-/// Memory that was given out, until it is dropped.
+/// Memory that was given out. Dropping it gives it back.
 pub(crate) struct Held {
     budget: Arc<Budget>,
     len: u64,
@@ -206,14 +208,14 @@ impl Drop for Held {
     }
 }
 
-/// Bytes that are counted.
+/// A buffer whose memory is accounted for.
 pub(crate) struct Buf {
     pub(crate) bytes: Vec<u8>,
     held: Held,
 }
 
 impl Buf {
-    /// Zeros, as many as the user holds memory for.
+    /// Returns a buffer of zeros. `held` is the memory that was taken for it.
     pub(crate) fn new(len: usize, held: Held) -> Self {
         Self {
             bytes: vec![0; len],
@@ -226,7 +228,7 @@ impl Drop for Buf {
     fn drop(&mut self) {
         let bytes = std::mem::take(&mut self.bytes);
         let room = bytes.capacity();
-        // One that was made longer than what is held for it is not counted rightly.
+        // The accounting does not cover a buffer that has grown.
         let keeps = self.held.budget.keeps && room >= WORTH_KEEPING;
         if !keeps || room as u64 != self.held.len {
             return;
@@ -237,7 +239,7 @@ impl Drop for Buf {
         state.spare += self.held.len;
         state.kept.push(bytes);
         drop(state);
-        // It is kept, and so still counted.
+        // The buffer is kept, so its memory stays counted.
         budget.changed.notify_all();
         self.held.len = 0;
     }

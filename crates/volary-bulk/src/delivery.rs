@@ -1,28 +1,29 @@
-//! What consumers are told.
+//! What a run delivers to its consumer.
 
 use std::ops::ControlFlow;
 use volary_core::{Attr, Error};
 
-/// Takes what a run delivers. It may be called on several threads at the same time
+/// Takes what a run delivers. Several threads may call it at the same time
 /// ([`Options::workers`](crate::Options)), but the parts of one file come on one thread, in order.
 ///
-/// The bytes are the engine's until the call returns; as long as it does not, no more than the
-/// memory that is left is read.
+/// The engine owns the bytes and reuses them once the call returns. Until then, it reads on only as
+/// far as the remaining memory allows.
 pub trait Consumer: Sync {
-    /// Returns whether a node is wanted. What is not is not told of; a directory is not entered. It is asked on a
-    /// thread of the engine, while others take what was listed before.
+    /// Returns whether the consumer wants a node. Others are not delivered, and a directory is not
+    /// entered. Called on a thread of the engine, while consumers take nodes that were listed
+    /// before.
     fn wants(&self, file: &File<'_>) -> bool {
         let _ = file;
         true
     }
 
-    /// So many more files, with so many bytes, have been found and will come.
+    /// Reports how many more files, with how many bytes, have been found and will come.
     fn found(&self, files: u64, bytes: u64) {
         let _ = (files, bytes);
     }
 
-    /// Takes a part. [`Break`](ControlFlow::Break) ends the run: nothing more is delivered but what other
-    /// threads are about to.
+    /// Takes a part. [`Break`](ControlFlow::Break) ends the run. Nothing more is delivered then,
+    /// except what other threads are already delivering.
     fn take(&self, file: &File<'_>, part: Part<'_>) -> ControlFlow<()>;
 }
 
@@ -32,61 +33,61 @@ impl<F: Fn(&File<'_>, Part<'_>) -> ControlFlow<()> + Sync> Consumer for F {
     }
 }
 
-/// A name and what it leads to.
+/// A name and the node it leads to.
 #[derive(Clone, Copy, Debug)]
 pub struct File<'a> {
-    /// Which of the sources it is in, from 0.
+    /// The index of its source, from 0.
     pub source: usize,
     /// Its path from the volume's root: begins with `/`.
     pub path: &'a [u8],
     /// Its attributes; `None` if they cannot be read.
     pub attr: Option<&'a Attr>,
-    /// How it was read. Of what has no content, [`Way::Direct`].
+    /// How it was read; [`Way::Direct`] for nodes without content.
     pub way: Way,
-    /// Where in the file there are data, in order: all else is zeros. `None` if it has no holes, or
-    /// it is not known.
+    /// The ranges of the file that hold data, in order; all else is zeros. `None` if the file has
+    /// no holes, or they are unknown.
     pub data: Option<&'a [Range]>,
 }
 
 /// Some bytes of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range {
-    /// The first one.
+    /// The first byte.
     pub offset: u64,
-    /// How many.
+    /// The number of bytes.
     pub len: u64,
 }
 
-/// What is told of a file.
+/// A part of a file's delivery.
 #[derive(Clone, Copy, Debug)]
 pub enum Part<'a> {
-    /// It is no file, and has no content: a directory, a symlink, a device.
+    /// The node is no regular file and has no content: a directory, a symlink, a device.
     Node,
-    /// All of it.
+    /// The whole content.
     Whole(&'a [u8]),
     /// A large file begins.
     Begin,
     /// Bytes of a large file, from `offset` on.
     Chunk {
-        /// Where in the file: just after the part before.
+        /// Offset in the file, just after the previous part.
         offset: u64,
-        /// What is there.
+        /// The bytes.
         bytes: &'a [u8],
     },
     /// A hole of a large file: zeros that are not stored.
     Hole(Range),
     /// A large file is complete.
     End,
-    /// It could not be read, or, after [`Begin`](Self::Begin), not to its end.
+    /// The file could not be read or, after [`Begin`](Self::Begin), not to its end.
     Failed(&'a Error),
 }
 
 /// How a file was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// From the device, and not copied: one extent, or nothing at all.
+    /// From the device, without a copy: one extent, or an empty file.
     Direct,
-    /// From the device, put together of fragments.
+    /// From the device, assembled from fragments.
     Assembled,
     /// From the device, in chunks.
     Chunks,
@@ -97,22 +98,22 @@ pub enum Way {
 /// Why a file was read through the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// The user wants it so: [`Method::Vanilla`](crate::Method).
+    /// The user chose it: [`Method::Vanilla`](crate::Method).
     Asked,
-    /// Its volume, or a layer over it, tells of no places.
+    /// The volume, or a layer over it, does not report extents.
     NoPlaces,
-    /// It is inline, compressed or encrypted: only the driver understands it.
+    /// The file is inline, compressed or encrypted: only the driver understands it.
     Encoded,
-    /// The driver could not say where it is.
+    /// The driver could not tell where the file lies.
     Unmapped,
-    /// The device could not read it.
+    /// The device failed to read the file.
     Unread,
-    /// It changed while it was read.
+    /// The file changed while it was read.
     Changed,
 }
 
 impl Why {
-    /// In a word, for programs.
+    /// Returns the reason in a word, for programs.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Asked => "asked",
@@ -126,7 +127,7 @@ impl Why {
 }
 
 impl Way {
-    /// In a word, for programs.
+    /// Returns the way in a word, for programs.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Direct => "direct",

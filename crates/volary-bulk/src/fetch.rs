@@ -1,4 +1,5 @@
-//! Files that are read through the session, ahead of their turn: several threads, answers in order.
+//! Files that are read through the session ahead of their turn: by several threads, with results in
+//! order.
 
 use crate::budget::Buf;
 use crate::delivery::Why;
@@ -10,28 +11,29 @@ use parking_lot::{Condvar, Mutex};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-/// Files that a thread takes at a time, and their bytes unless the last one has more.
+/// The most files, and the most bytes, that a thread takes at a time. The last file may exceed the
+/// bytes.
 const FILES: usize = 32;
 const BYTES: u64 = 1 << 20;
 
-/// Files of a batch, and threads that read batches. One thread keeps the device busy; more would compete
-/// with the walk for processors.
+/// The most files of a batch, and the number of threads that read batches. One thread keeps the
+/// device busy; more would compete with the walk for processors.
 const FILES_TOGETHER: usize = 128;
 const TOGETHER: usize = 1;
 
-/// Threads that read files one by one, unless the user sets another number.
+/// The number of threads that read files one by one, unless the user sets another.
 const APART: usize = 4;
 
-/// A file, and room for it if it is not too large.
+/// A file, and its buffer unless it is too large.
 type Wanted = (u32, Option<Buf>);
 
-/// What is read ahead.
+/// Files that are being read ahead.
 pub(crate) struct Fetch<'a> {
     part: &'a Part<'a>,
-    /// Whether the driver reads in batches.
+    /// Whether the driver reads files in batches.
     together: bool,
     files: &'a [(u32, Why)],
-    /// The next file.
+    /// The index of the next file.
     next: Mutex<usize>,
     ready: Mutex<BTreeMap<usize, Option<Fetched>>>,
     arrived: Condvar,
@@ -49,8 +51,8 @@ impl<'a> Fetch<'a> {
         }
     }
 
-    /// Reads all files on some threads, and delivers them in order. A file that cannot be read ahead is read
-    /// when its turn comes.
+    /// Reads all files on several threads, and delivers them in order. A file that cannot be read
+    /// ahead is read when its turn comes.
     pub(crate) fn run(&self, outlet: &Outlet<'_>) -> ControlFlow<()> {
         let most = if self.together { TOGETHER } else { APART };
         let threads = self.part.run.options.depth.unwrap_or(most);
@@ -85,19 +87,20 @@ impl<'a> Fetch<'a> {
             self.ready.lock().extend(fetched);
             self.arrived.notify_all();
         }
-        // Who waits looks whether the run has ended.
+        // Wakes the thread that waits for a file, so that it sees that the run has ended.
         let _ready = self.ready.lock();
         self.arrived.notify_all();
     }
 
-    /// Reads files one by one. Opens them all and tells the driver of their reads before it waits for the first.
+    /// Reads files one by one. Opens all of them and announces their reads to the driver before the
+    /// first read.
     fn apart(&self, files: Vec<Wanted>) -> Vec<Option<Fetched>> {
         let begin = |(file, buf)| Fetching::begin(self.part, file, buf?);
         let fetching: Vec<_> = files.into_iter().map(begin).collect();
         fetching.into_iter().map(|one| one?.end()).collect()
     }
 
-    /// Reads files in a batch, and then one by one those that the batch has left out.
+    /// Reads files in a batch. Then reads those that the batch left out one by one.
     fn together(&self, files: Vec<Wanted>) -> Vec<Option<Fetched>> {
         let is_small: Vec<bool> = files.iter().map(|(_, buf)| buf.is_some()).collect();
         let small = files
@@ -114,8 +117,8 @@ impl<'a> Fetch<'a> {
         is_small.into_iter().map(end).collect()
     }
 
-    /// Returns the next files, and room for those that are not too large. Room for the first is waited for, in
-    /// the order of files: the one that is given first has it first.
+    /// Returns the next files, with buffers for those that are not too large. Waits only for the
+    /// first one's buffer, in the order of files: the file that is delivered first gets it first.
     fn begin(&self) -> Option<(usize, Vec<Wanted>)> {
         let mut next = self.next.lock();
         let run = self.part.run;
@@ -128,7 +131,7 @@ impl<'a> Fetch<'a> {
         {
             let head = self.part.list.files.head(*file as usize);
             let size = head.map_or(u64::MAX, |head| head.size);
-            // Files that a kernel makes up say that they are empty.
+            // Files that a kernel generates (as in `/proc`) report a size of 0.
             let len = size.max(1);
             let buf = match (size <= run.shares.whole_max, some.is_empty()) {
                 (false, _) => None,

@@ -1,4 +1,4 @@
-//! A run as an iterator.
+//! A run of a bulk read as an iterator.
 
 use crate::delivery::{File, Part, Range, Way};
 use crate::options::Options;
@@ -10,8 +10,8 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use volary_core::{Attr, Error, Result};
 
-/// What a run delivers, one after the other, in the caller's own memory: one part at a time is copied
-/// out of the engine's. A run that is dropped ends.
+/// Iterates over the parts that a run delivers. Each part is copied from the engine's memory into
+/// the caller's. Dropping the iterator ends the run.
 pub struct Files {
     parts: Option<Receiver<Read>>,
     run: Option<JoinHandle<Summary>>,
@@ -20,7 +20,7 @@ pub struct Files {
 /// A part of a file; see [`Part`].
 #[derive(Debug)]
 pub struct Read {
-    /// Which of the sources it is in, from 0.
+    /// The index of its source, from 0.
     pub source: usize,
     /// Its path from the volume's root: begins with `/`.
     pub path: Vec<u8>,
@@ -28,11 +28,11 @@ pub struct Read {
     pub attr: Option<Attr>,
     /// How it was read.
     pub way: Way,
-    /// What is told of it.
+    /// The delivered part.
     pub content: Content,
 }
 
-/// What is told of a file; see [`Part`].
+/// The content of a delivered part; see [`Part`].
 #[derive(Debug)]
 #[expect(missing_docs, reason = "they are those of Part")]
 pub enum Content {
@@ -46,8 +46,7 @@ pub enum Content {
 }
 
 impl Files {
-    /// Begins a run on a thread of its own. One thread delivers, whatever
-    /// [`Options::workers`] says.
+    /// Starts a run on its own thread. One thread delivers, whatever [`Options::workers`] says.
     ///
     /// # Errors
     /// As [`BulkFileRead::new`].
@@ -56,7 +55,7 @@ impl Files {
             workers: 1,
             ..options
         })?;
-        // A part is handed over when it is asked for: none waits between.
+        // The channel has no buffer: a part is handed over only when the iterator asks for it.
         let (sender, parts) = sync_channel(0);
         let run = std::thread::spawn(move || {
             let take = |file: &File<'_>, part: Part<'_>| send(&sender, file, part);
@@ -74,7 +73,7 @@ impl Files {
     }
 
     fn end(&mut self) -> Option<Summary> {
-        // With nobody to take parts, the run stops at the next one.
+        // Without a receiver, the run stops at the next part.
         self.parts = None;
         self.run.take()?.join().ok()
     }

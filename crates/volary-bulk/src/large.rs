@@ -1,4 +1,4 @@
-//! Large files: in chunks, from the device where that goes.
+//! Large files: read in chunks, from the device if possible.
 
 use crate::delivery::{File, Part as Told, Range, Way, Why};
 use crate::list::join;
@@ -9,11 +9,11 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use volary_core::{BlockDevice, Error, Extent, Kind, Mode, OpenId, Place, Result};
 
-/// Bytes of a file whose extents are asked for at once; more where there is nothing but holes.
+/// How many bytes of a file's extents are asked for at once; more while there are only holes.
 const WINDOW: u64 = 4 << 20;
 const WINDOW_MAX: u64 = 1 << 30;
 
-/// Delivers a file in chunks, or says why not.
+/// Delivers a file in chunks, or the error.
 pub(crate) fn deliver(part: &Part<'_>, file: u32) -> ControlFlow<()> {
     let Some(listed) = part.list.files.get(file as usize) else {
         return ControlFlow::Continue(());
@@ -49,15 +49,15 @@ struct Large<'a> {
     open: OpenId,
 }
 
-/// What a large file is read in terms of: some extents that follow on each other.
+/// A contiguous stretch of a large file, with its extents.
 struct Window {
     extents: Vec<Extent>,
     end: u64,
 }
 
 impl Large<'_> {
-    /// Delivers the file in chunks. Returns `None`, and has delivered nothing, if the driver does
-    /// not say where the file lies, or if the run was stopped.
+    /// Delivers the file in chunks. Returns `None`, and delivers nothing, if the driver does not
+    /// tell where the file lies, or if the run was stopped.
     fn deliver(&self) -> Option<ControlFlow<()>> {
         let size = self.listed.attr.size;
         let data = self.data(size)?;
@@ -77,7 +77,7 @@ impl Large<'_> {
         })
     }
 
-    /// Returns the extents from `at` on, as far as `len` bytes go.
+    /// Returns the extents of `len` bytes from `at` on.
     fn window(&self, at: u64, len: u64) -> Result<Window> {
         let mut extents = Vec::new();
         let session = &self.part.source.session;
@@ -95,7 +95,7 @@ impl Large<'_> {
         }
     }
 
-    /// Where there are data, if it has holes, and not too many of them.
+    /// Returns the ranges that hold data, if the file has holes, but not too many of them.
     #[expect(
         clippy::option_option,
         reason = "the outer one is a driver that does not say"
@@ -166,7 +166,8 @@ impl Large<'_> {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Reads from the device; what it cannot, or what is encoded, through the session.
+    /// Reads from the device. If that fails, or if the bytes are encoded, reads through the
+    /// session.
     fn read(&self, place: Place, skip: u64, offset: u64, into: &mut [u8]) -> Result<()> {
         if let Place::Device(at) = place {
             self.part.run.tally.read(1, into.len() as u64);
@@ -188,7 +189,7 @@ impl Large<'_> {
     }
 }
 
-/// Returns how much to ask for after a window: more, if it was all holes.
+/// Returns how many bytes to ask for after a window: more if it was all holes.
 fn next_len(window: &Window, len: u64) -> u64 {
     let is_hole = window.extents.iter().all(|e| e.place == Place::Hole);
     if is_hole {

@@ -1,51 +1,56 @@
 //! Bulk reads: whole files of a volume, in the order in which they lie on its device.
 //!
-//! Who backs up, scans or hashes a tree does not care which file comes first. [`BulkFileRead`] takes
-//! that freedom: it asks the volume where the bytes of all files are, sorts the fragments by their
-//! place, reads them in few large requests, puts the files together, and hands over each one whole.
-//! The method is DAFT's (Guo and Chiueh, "DAFT: Disk Geometry-Aware File System Traversal").
-//! `DESIGN.md` says why it is done so.
+//! A program that backs up, scans or hashes a tree does not care which file comes first.
+//! [`BulkFileRead`] makes use of that. It asks the volume where the bytes of all files are, and
+//! sorts the fragments by their place. Then it reads them in few large requests, assembles the
+//! files, and delivers each one whole. The method is DAFT's (Guo and Chiueh, "DAFT: Disk
+//! Geometry-Aware File System Traversal"). `DESIGN.md` gives the reasons.
 //!
-//! # What is true of a run
+//! # What a run guarantees
 //!
-//! - **Each file once.** Each name below the places of a [`Source`] is told of once: as a node, with
-//!   its content, or as failed. A directory comes before what is in it. The order of files is
-//!   the engine's; the bytes of one file are those that [`Session::read`] would give.
-//! - **Whole.** A file of at most [`Options::whole_max`] bytes comes in one piece, without a copy where
-//!   it is one extent. A larger one comes in chunks, in order, and nothing else comes between on
+//! - **Each file once.** Each name below the places of a [`Source`] is delivered once: as a node,
+//!   with its content, or as failed. A directory comes before its entries. The engine chooses the
+//!   order of files. The bytes of each are those that [`Session::read`] would return.
+//! - **Whole.** A file of at most [`Options::whole_max`] bytes comes in one piece, without a copy
+//!   if it is one extent. A larger one comes in chunks, in order, with nothing else between them on
 //!   that thread.
-//! - **Bounded.** The list of fragments, what is read ahead, what is being put together and what
-//!   consumers have not let go of never take more than [`Options::memory`]. A list that does not fit
-//!   is worked through in parts. Besides there are some hundred bytes for each directory, and a mebibyte
-//!   at most for entries that are looked at and for what drivers need for a moment.
-//! - **The ordinary way** is open for each file: what is encoded (inline, compressed, encrypted), what a
-//!   layer or a driver does not give places of, what a device cannot read, what has changed. It is
-//!   read through the session then, the consumer is told so ([`Way`]), and an error is the session's.
-//! - **Consistent.** A source is attached read-only or frozen; or it is [live](Source::live), and the
-//!   node's attributes are looked at after the read: a file that has changed is read again.
-//! - **Nothing stops the rest.** A file or directory that cannot be read is told of and counted.
-//! - **Metadata in order, too.** A driver that gains from it ([`FileSystem::prefetch`]) reads directories
-//!   and then all inodes in them as they lie. Others are walked.
-//! - **Listing and reading at once.** Files are gathered in parts, of 64 MiB (16 MiB where there is no
-//!   device to read in order) or as many as fit into the list: while one part is read, the next one is
-//!   listed. A device that has to move something to find a place is not asked for both at a time, and
-//!   its parts are as large as the list; so are those of files that lie among others. What a list
-//!   leaves of its share is for files that are put together.
+//! - **Bounded.** [`Options::memory`] bounds the list of fragments, the read-ahead, the files being
+//!   assembled and the buffers that consumers still hold. A list that does not fit is processed in
+//!   parts. Not counted are some hundred bytes for each directory, and at most a mebibyte for
+//!   entries and for drivers.
+//! - **The ordinary way** is a fallback for each file. It serves encoded files (inline, compressed,
+//!   encrypted), files without known extents, read errors of the device, and files that have
+//!   changed. Such a file is read through the session. The consumer sees that ([`Way`]), and errors
+//!   are the session's.
+//! - **Consistent.** A source is attached read-only or frozen. Otherwise it is
+//!   [live](Source::live): the node's attributes are compared after the read, and a file that has
+//!   changed is read again.
+//! - **Nothing stops the rest.** A file or directory that cannot be read is reported and counted.
+//! - **Metadata in order, too.** A driver that gains from it ([`FileSystem::prefetch`]) reads
+//!   directories and then all inodes in them in device order. On other drivers, the tree is just
+//!   walked.
+//! - **Listing and reading at once.** Files are gathered in parts of 64 MiB, or of as many files as
+//!   fit into the list. Without a device to read in order, a part has 16 MiB. While one part is
+//!   read, the next is listed. A device that seeks is not asked for both at a time, and its parts
+//!   are as large as the list. So are parts of scattered files. Memory that a list does not use
+//!   goes to files that are being assembled.
 //!
-//! No clock is read here: [`Options::clock`] has one. The engine starts threads, which end with the run.
+//! This crate reads no clock itself, only [`Options::clock`]. The engine's threads end with the
+//! run.
 //!
 //! | module | what |
 //! |---|---|
 //! | [`options`](Options) | how to read |
 //! | [`source`](Source) | what to read |
-//! | [`delivery`](Consumer) | what consumers are told |
-//! | `walk`, `list`, `packed` | phase 1: names, attributes, fragments; one part of them at a time, in few bytes |
-//! | `plan` | fragments to requests; files to passes |
-//! | `ahead`, `sweep` | phase 2: reading ahead in order, putting files together |
-//! | `ordinary`, `fetch`, `together`, `large` | files that are read through the session, ahead of their turn, many at the same time, and in chunks |
+//! | [`delivery`](Consumer) | what a run delivers to consumers |
+//! | `walk`, `list`, `packed` | phase 1: names, attributes and fragments, in few bytes |
+//! | `plan` | merges fragments to requests; spreads files over sweeps |
+//! | `ahead`, `sweep` | phase 2: reading ahead in order, assembling files |
+//! | `ordinary`, `fetch` | files read through the session: one by one, and ahead of their turn |
+//! | `together`, `large` | small files in batches, and large ones in chunks |
 //! | `shuffle` | a loader's order |
-//! | `run`, `part` | goes through the parts of what is listed; what a run and a part are |
-//! | `budget`, `outlet`, `probe` | memory, consumers' threads, what a device likes |
+//! | `run`, `part` | processes the list part by part; the state of a run and of a part |
+//! | `budget`, `outlet`, `probe` | memory, consumers' threads, measuring devices |
 #![forbid(unsafe_code)]
 #![cfg_attr(
     not(test),

@@ -1,4 +1,4 @@
-//! What phase 1 gathers: files and their fragments, as many as fit.
+//! The list that phase 1 gathers: files and their fragments, as many as fit.
 
 use crate::delivery::{Range, Why};
 use crate::packed::{New, Packed};
@@ -8,11 +8,11 @@ use volary_core::{Attr, Error, Extent, Place};
 /// A fragment of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Piece {
-    /// Where it is on the device.
+    /// Byte offset on the device.
     pub(crate) at: u64,
-    /// Which of the listed files it belongs to.
+    /// The index of its file in the list.
     pub(crate) file: u32,
-    /// Where in the file.
+    /// Offset in the file.
     pub(crate) offset: u32,
     pub(crate) len: u32,
 }
@@ -23,7 +23,7 @@ impl Piece {
     }
 }
 
-/// Fragments that were read.
+/// A set of fragments that were read, by index.
 pub(crate) struct Done(Vec<AtomicU64>);
 
 impl Done {
@@ -43,46 +43,47 @@ impl Done {
     }
 }
 
-/// One part of all files.
+/// One part of the files to read.
 pub(crate) struct List {
-    /// Nodes without content; they are told of before the files.
+    /// Nodes without content, which are delivered before the files.
     pub(crate) nodes: Packed,
-    /// Paths that failed; they are told of after the nodes.
+    /// Paths that failed, which are delivered after the nodes.
     pub(crate) failed: Vec<(Box<[u8]>, Error)>,
     pub(crate) files: Packed,
     /// Sorted by place once the part is complete.
     pub(crate) pieces: Vec<Piece>,
-    /// Files without a byte.
+    /// Empty files.
     pub(crate) empty: Vec<u32>,
     /// Files to read through the session.
     pub(crate) ordinary: Vec<(u32, Why)>,
-    /// Files to deliver in chunks, and where they begin.
+    /// Files to deliver in chunks, and the offsets of their first extents.
     pub(crate) large: Vec<(u64, u32)>,
     bytes: u64,
     max: u64,
-    /// Bytes of the files.
+    /// Sum of the files' sizes.
     content: u64,
     /// The part is complete once its files have this many bytes.
     content_max: u64,
 }
 
-/// Memory for a path that failed besides the path, in bytes. A vector may hold three times the room it needs
-/// while it grows.
+/// Memory for a path that failed, besides the path, in bytes. A growing vector may hold three times
+/// the room it needs.
 const FAILED: u64 = 3 * size_of::<(Box<[u8]>, Error)>() as u64 + 64;
-/// Memory for a fragment in bytes: the vector has room for more and is copied as it grows, or a sweep copies it
-/// and cleaning makes an index of it.
+/// Memory for a fragment in bytes. The vector has spare room and is copied as it grows. Later a
+/// sweep copies it, and cleaning makes an index of it.
 const PIECE: u64 = 3 * size_of::<Piece>() as u64;
-/// Memory for a file that has no fragments here, in bytes.
+/// Memory for a file without fragments in this list, in bytes.
 const WAY: u64 = 40;
-/// If a vector of fragments is full, it grows by 1/n of its length.
+/// A full vector of fragments grows by 1/n of its length.
 const PIECES_MORE: usize = 2;
 
 /// How to read a file.
 #[derive(Debug)]
 pub(crate) enum Mapped {
-    /// Read this, which is all of it, from the device.
+    /// Read this fragment, which is the whole file, from the device.
     One(Piece),
-    /// Read these fragments from the device. The ranges say where the file has data, if it has holes.
+    /// Read these fragments from the device. The ranges are where the file has data, if it has
+    /// holes.
     Pieces(Vec<Piece>, Option<Box<[Range]>>),
     Empty,
     Large(u64),
@@ -90,7 +91,7 @@ pub(crate) enum Mapped {
 }
 
 impl Mapped {
-    /// Returns how many fragments there are.
+    /// Returns the number of fragments.
     fn fragments(&self) -> usize {
         match self {
             Self::One(_) => 1,
@@ -106,14 +107,15 @@ impl Mapped {
         }
     }
 
-    /// Returns the memory that it takes in a list, in bytes.
+    /// Returns the memory that the file's fragments take in a list, in bytes.
     fn cost(&self) -> u64 {
         (PIECE * self.fragments() as u64).max(WAY)
     }
 }
 
 impl List {
-    /// Takes up to `max` bytes of memory, and no more files once they have `content_max` bytes.
+    /// Returns a list that takes `max` bytes of memory, and no more files once they have
+    /// `content_max` bytes.
     pub(crate) fn new(max: u64, content_max: u64) -> Self {
         Self {
             nodes: Packed::default(),
@@ -135,7 +137,7 @@ impl List {
         self.bytes
     }
 
-    /// Returns the sum of the sizes of its files.
+    /// Returns the sum of the files' sizes.
     pub(crate) fn content(&self) -> u64 {
         self.content
     }
@@ -144,7 +146,7 @@ impl List {
         self.files.is_empty() && self.nodes.is_empty() && self.failed.is_empty()
     }
 
-    /// Returns the fragments of some files, in a vector that has no room for more.
+    /// Returns the fragments of some files, in a vector without spare room.
     pub(crate) fn pieces_if(&self, is_in: impl Fn(u32) -> bool) -> Vec<Piece> {
         let own = || self.pieces.iter().filter(|piece| is_in(piece.file));
         let mut pieces = Vec::with_capacity(own().count());
@@ -152,8 +154,8 @@ impl List {
         pieces
     }
 
-    /// Returns whether others lie between its fragments, once they are sorted: most of the stretch that they are in
-    /// is not theirs.
+    /// Returns whether other data lies between the list's fragments, once they are sorted: less
+    /// than half of the stretch that they span is theirs.
     pub(crate) fn is_scattered(&self) -> bool {
         let (first, last) = (self.pieces.first(), self.pieces.last());
         let stretch = first
@@ -163,18 +165,19 @@ impl List {
         stretch > bytes.saturating_mul(2)
     }
 
-    /// Returns whether the walk has gathered enough.
+    /// Returns whether the list is full.
     pub(crate) fn is_full(&self) -> bool {
         self.bytes >= self.max || self.content >= self.content_max
     }
 
-    /// Lifts the bound on content, and sets that on memory to `max` bytes. Returns whether content was bounded.
+    /// Removes the bound on content, and sets the bound on memory to `max`. Returns whether content
+    /// was bounded.
     pub(crate) fn widen(&mut self, max: u64) -> bool {
         self.max = max;
         std::mem::replace(&mut self.content_max, u64::MAX) < u64::MAX
     }
 
-    /// Adds a node that is told of. One always fits.
+    /// Adds a node to deliver without content. It may exceed the bound.
     pub(crate) fn tell(&mut self, path: &[u8], attr: &Attr) {
         let node = New {
             path,
@@ -185,14 +188,14 @@ impl List {
         self.bytes += self.nodes.push(&node, u64::MAX).unwrap_or_default();
     }
 
-    /// Adds a path that failed. One always fits.
+    /// Adds a path that failed. It may exceed the bound.
     pub(crate) fn fail(&mut self, path: &[u8], e: Error) {
         self.bytes += FAILED + path.len() as u64;
         self.failed.push((path.into(), e));
     }
 
-    /// Adds a file, or gives back how it is read if there is no room. An empty list has room for each file, but
-    /// one with more fragments than it is to hold is read in chunks.
+    /// Adds a file, or returns `how` if there is no room. An empty list takes any file. But a file
+    /// with more fragments than the list can hold is read in chunks.
     pub(crate) fn push(&mut self, path: &[u8], attr: &Attr, how: Mapped) -> Result<(), Mapped> {
         let left = self.max.saturating_sub(self.bytes);
         let how = match how {
@@ -252,12 +255,12 @@ impl List {
     }
 }
 
-/// Returns whether fragments take more than `room` bytes.
+/// Returns whether the fragments take more than `room` bytes.
 fn is_too_much(pieces: &[Piece], room: u64) -> bool {
     PIECE * pieces.len() as u64 > room
 }
 
-/// Returns how a file of `size` bytes is read that has these extents, on a device of `device` bytes.
+/// Returns how to read a file of `size` bytes with these extents, on a device of `device` bytes.
 pub(crate) fn mapped(extents: &[Extent], size: u64, device: u64) -> Mapped {
     if let [only] = extents
         && let Some(piece) = whole(only, size, device)
@@ -290,7 +293,7 @@ pub(crate) fn mapped(extents: &[Extent], size: u64, device: u64) -> Mapped {
     Mapped::Pieces(pieces, (!is_full).then(|| data.into()))
 }
 
-/// Returns the fragment of a file that is one extent.
+/// Returns the fragment of a file that consists of one extent.
 fn whole(extent: &Extent, size: u64, device: u64) -> Option<Piece> {
     let Place::Device(at) = extent.place else {
         return None;
@@ -306,7 +309,7 @@ fn whole(extent: &Extent, size: u64, device: u64) -> Option<Piece> {
     })
 }
 
-/// Adds a fragment, or makes the last one longer if this one goes on from it.
+/// Adds a fragment, or lengthens the last one if the new one continues it.
 fn add(pieces: &mut Vec<Piece>, at: u64, offset: u64, len: u64) {
     if let Some(last) = pieces.last_mut() {
         let follows = u64::from(last.offset) + u64::from(last.len) == offset;
@@ -323,7 +326,7 @@ fn add(pieces: &mut Vec<Piece>, at: u64, offset: u64, len: u64) {
     });
 }
 
-/// Adds a stretch, or makes the last one longer if this one goes on from it.
+/// Adds a range, or lengthens the last one if the new one continues it.
 pub(crate) fn join(data: &mut Vec<Range>, range: Range) {
     match data.last_mut() {
         Some(last) if last.offset + last.len == range.offset => last.len += range.len,

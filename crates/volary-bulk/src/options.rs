@@ -1,4 +1,4 @@
-//! How to read.
+//! Options of bulk reads.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,26 +7,27 @@ use std::time::Duration;
 /// How files are read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Method {
-    /// One after the other as they are listed, each opened and read through the session.
+    /// One by one in the order of the listing, each opened and read through the session.
     Vanilla,
-    /// Fragments in the order of their places, each with a request of its own.
+    /// Fragments in the order of their places, each with its own request.
     DaftNm,
     /// As [`DaftNm`](Self::DaftNm), but fragments that are close to each other share a request.
     #[default]
     DaftM,
 }
 
-/// What happens when files that are being put together need more memory than there is.
+/// What happens if files being assembled need more memory than there is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Cleaning {
-    /// Completes those begun files that would hold most memory for longest, and then continues the sweep.
+    /// Completes the begun files that would hold most memory for longest, and then continues the
+    /// sweep.
     #[default]
     OnDemand,
     /// Spreads files over several sweeps beforehand, so that each sweep fits.
     FirstFit,
 }
 
-/// A loader's order: at random, within a window that moves over the disk.
+/// A loader's order: random within a window that moves over the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shuffle {
     /// The same seed gives the same order.
@@ -38,15 +39,15 @@ pub struct Shuffle {
 /// A clock: the time since some moment.
 pub type Clock = Arc<dyn Fn() -> Duration + Send + Sync>;
 
-/// How to read.
+/// Options of a bulk read.
 #[derive(Clone)]
 pub struct Options {
-    /// Bound on the memory for the list of fragments and for what is read, in bytes: at least
+    /// Bound on the memory for the list of fragments and for read data, in bytes: at least
     /// [`MEMORY_MIN`](Self::MEMORY_MIN).
     pub memory: u64,
     /// How files are read.
     pub method: Method,
-    /// What happens when memory is short.
+    /// What happens if memory runs short.
     pub cleaning: Cleaning,
     /// Files of at most this size, in bytes, are delivered in one piece, larger ones in chunks.
     /// Capped at an eighth of [`memory`](Self::memory).
@@ -57,8 +58,8 @@ pub struct Options {
     pub request: Option<u64>,
     /// Requests in flight. `None`: the device is probed.
     pub depth: Option<usize>,
-    /// Threads of the consumer. With one, it is called by the thread that runs the engine, and in
-    /// the same order each time.
+    /// Threads of the consumer. With one, the engine's thread calls the consumer, and in the same
+    /// order each time.
     pub workers: usize,
     /// A loader's order.
     pub shuffle: Option<Shuffle>,
@@ -67,13 +68,13 @@ pub struct Options {
 }
 
 impl Options {
-    /// The memory bound unless the user sets another: 256 MiB.
+    /// The default memory bound: 256 MiB.
     pub const MEMORY: u64 = 256 << 20;
     /// The least memory: 1 MiB.
     pub const MEMORY_MIN: u64 = 1 << 20;
-    /// [`whole_max`](Self::whole_max) unless the user sets another: 4 MiB.
+    /// The default of [`whole_max`](Self::whole_max): 4 MiB.
     pub const WHOLE_MAX: u64 = 4 << 20;
-    /// The most threads of the consumer, and requests at a time.
+    /// The most threads of the consumer, and the most requests at a time.
     pub const THREADS_MAX: usize = 64;
 }
 
@@ -111,18 +112,18 @@ impl fmt::Debug for Options {
     }
 }
 
-/// Shares of the memory: what each part of the engine may take.
+/// Shares of the memory: the most that each part of the engine may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shares {
     /// The list of files and fragments.
     pub(crate) list: u64,
-    /// What is read ahead, and files that are read the ordinary way.
+    /// Data read ahead, and files read through the session.
     pub(crate) reads: u64,
-    /// Files that are being put together: at least this; and what a list does not take.
+    /// Files being assembled. They also get what a list does not use.
     pub(crate) assembly: u64,
-    /// What cleaning reads into.
+    /// Buffers of cleaning.
     pub(crate) scratch: u64,
-    /// The largest file in one piece.
+    /// The largest file that is delivered in one piece.
     pub(crate) whole_max: u64,
 }
 

@@ -8,16 +8,16 @@ use crate::part::{Part, is_same};
 use std::ops::ControlFlow;
 use volary_core::{Attr, Caps, Error, Extent, Kind, Mode, OpenId, Place, Result};
 
-/// How often a file that changes while it is read is read again.
+/// How often a file is read that changes while it is read.
 const TRIES: usize = 4;
 
-/// Bytes of a large file that are read at once.
+/// How many bytes of a large file are read at once.
 const CHUNK: u64 = 1 << 20;
 
-/// Stretches of data that are told of, at most: with more, a file counts as one without holes.
+/// The most ranges of data of a file; with more, it counts as one without holes.
 pub(crate) const DATA_MAX: usize = 4096;
 
-/// Delivers a file, or says why not.
+/// Delivers a file, or the error.
 pub(crate) fn deliver(part: &Part<'_>, file: u32, why: Why) -> ControlFlow<()> {
     let Some(listed) = part.list.files.get(file as usize) else {
         return ControlFlow::Continue(());
@@ -36,21 +36,21 @@ pub(crate) fn deliver(part: &Part<'_>, file: u32, why: Why) -> ControlFlow<()> {
     }
 }
 
-/// A file that was read ahead of its turn, and where it has data if it has holes.
+/// A file that was read ahead of its turn. If it has holes, `data` tells where it has data.
 pub(crate) struct Fetched {
     pub(crate) buf: Buf,
     pub(crate) data: Option<Box<[Range]>>,
 }
 
-/// A file that is to be read into its buffer, which is as long as the file, or has one byte for one
-/// that says that it is empty.
+/// A file that is being read into a buffer as long as the file. For a file that reports a size of
+/// 0, the buffer has one byte.
 pub(crate) struct Fetching<'a> {
     reading: Reading<'a>,
     buf: Buf,
 }
 
 impl<'a> Fetching<'a> {
-    /// Opens a file, and tells the driver that all of it will be read.
+    /// Opens a file, and announces to the driver that all of it will be read.
     pub(crate) fn begin(part: &'a Part<'a>, file: u32, buf: Buf) -> Option<Self> {
         let listed = part.list.files.get(file as usize)?;
         let session = &part.source.session;
@@ -74,13 +74,13 @@ impl<'a> Fetching<'a> {
     }
 }
 
-/// Tells of a file that cannot be read.
+/// Reports a file that cannot be read to the consumer.
 pub(crate) fn failed(part: &Part<'_>, file: &Listed, way: Way, e: &Error) -> ControlFlow<()> {
     part.run.tally.add(|sum| sum.failed += 1);
     tell(part, &file.view(part.number, way), Told::Failed(e))
 }
 
-/// Tells the consumer, whose wish to stop stops all.
+/// Passes something to the consumer. If the consumer breaks, the run ends.
 pub(crate) fn tell(
     part: &Part<'_>,
     file: &crate::delivery::File<'_>,
@@ -93,7 +93,7 @@ pub(crate) fn tell(
     taken
 }
 
-/// A file that is open.
+/// An open file.
 struct Reading<'a> {
     part: &'a Part<'a>,
     listed: Listed,
@@ -132,14 +132,15 @@ impl Reading<'_> {
         failed(self.part, &self.listed, Way::Ordinary(why), &e)
     }
 
-    /// Returns whether the node is what it was.
+    /// Returns whether the file is unchanged since `attr`, or nobody can change it.
     fn stayed(&self, attr: &Attr) -> bool {
         let now = || self.part.source.session.getattr_open(self.open);
         !self.part.source.is_live || now().is_ok_and(|now| is_same(&now, attr))
     }
 
-    /// Returns all of a file that should have `size` bytes. A file that says that it is empty is asked all
-    /// the same: files that a kernel makes up say so. `None` if it has outgrown a piece.
+    /// Returns the content of a file that should have `size` bytes. Reads even if `size` is 0, as
+    /// files that a kernel generates report that. `None` if the file is now too large for one
+    /// piece.
     fn whole(&self, size: u64) -> Result<Option<Buf>> {
         let most = self.part.run.shares.whole_max;
         let mut room = size;
@@ -157,7 +158,8 @@ impl Reading<'_> {
         }
     }
 
-    /// Room that has nothing to do with what is read ahead: this is its turn.
+    /// Returns a buffer from the assembly's memory, not from that of reading ahead: it is this
+    /// file's turn.
     fn room(&self, len: u64) -> Result<Buf> {
         let buf = self.part.run.assembly.buffer(len);
         buf.ok_or_else(|| Kind::Interrupted.into())
@@ -176,7 +178,7 @@ impl Reading<'_> {
         Ok(done)
     }
 
-    /// Returns where there are data, of a file of a volume that tells.
+    /// Returns the ranges that hold data, if the volume reports extents.
     fn data_of(&self, attr: &Attr) -> Option<Box<[Range]>> {
         let session = &self.part.source.session;
         if attr.allocated >= attr.size || !session.caps().has(Caps::EXTENTS) {
@@ -249,7 +251,7 @@ pub(crate) fn changing() -> Error {
     Error::note(Kind::Io, "it changes while it is read")
 }
 
-/// A file's data and holes in order, data in stretches of some length at most.
+/// A file's data and holes in order, with data in stretches of bounded length.
 pub(crate) struct Stretches<'a> {
     data: Option<&'a [Range]>,
     at: u64,
@@ -261,7 +263,7 @@ impl<'a> Stretches<'a> {
         Self { data, at: 0, size }
     }
 
-    /// The next stretch, and whether it is a hole.
+    /// Returns the next stretch, and whether it is a hole.
     pub(crate) fn next(&mut self, most: u64) -> Option<(Range, bool)> {
         if self.at >= self.size || most == 0 {
             return None;

@@ -1,4 +1,4 @@
-//! To the consumer: on the engine's own thread, or on several of its own.
+//! Delivery to the consumer: on the engine's own thread, or on several others.
 
 use crate::budget::Buf;
 use crate::delivery::{File, Part as Told, Way, Why};
@@ -11,11 +11,11 @@ use std::sync::Arc;
 
 /// Something to deliver.
 pub(crate) enum Job {
-    /// A file without a byte.
+    /// An empty file.
     Empty(u32),
-    /// A file, and its bytes in what was read.
+    /// A file, and the range of its bytes in a shared buffer.
     Shared(u32, Arc<Buf>, Range<usize>),
-    /// A file, and all of its bytes.
+    /// A file, and a buffer with all of its bytes.
     Own(u32, Buf),
     /// A file that was read through the session.
     Fetched(u32, Why, Fetched),
@@ -23,10 +23,10 @@ pub(crate) enum Job {
     Ordinary(u32, Why),
 }
 
-/// Jobs that may wait for a thread of the consumer.
+/// The most jobs that wait for a thread of the consumer.
 const WAITING_MAX: usize = 256;
 
-/// Where files go once their bytes are there.
+/// Passes files to the consumer once their bytes are read.
 pub(crate) struct Outlet<'a> {
     part: &'a Part<'a>,
     queue: Mutex<Queue>,
@@ -50,7 +50,7 @@ impl<'a> Outlet<'a> {
         }
     }
 
-    /// Delivers a job, or has a thread of the consumer do so.
+    /// Delivers a job, or queues it for a thread of the consumer.
     pub(crate) fn give(&self, job: Job) -> ControlFlow<()> {
         self.part.run.check()?;
         if self.part.run.options.workers == 1 {
@@ -79,23 +79,23 @@ impl<'a> Outlet<'a> {
             };
             drop(queue);
             self.changed.notify_all();
-            // Whoever gave it sees that the run has ended.
+            // The thread that gave the job sees that the run has ended.
             let _ = self.part.run.check().is_continue() && self.perform(job).is_continue();
         }
     }
 
-    /// Says that there will be no more jobs.
+    /// Declares that there will be no more jobs.
     pub(crate) fn close(&self) {
         self.queue.lock().is_closed = true;
         self.changed.notify_all();
     }
 
-    /// Notes a file that changed or could not be read: it is read through the session at the end.
+    /// Records a file that changed or could not be read. It is read through the session at the end.
     pub(crate) fn again(&self, file: u32, why: Why) {
         self.again.lock().push((file, why));
     }
 
-    /// Returns the files that are to be read again.
+    /// Returns the files to be read again.
     pub(crate) fn into_again(self) -> Vec<Again> {
         self.again.into_inner()
     }

@@ -1,7 +1,7 @@
-//! Nodes that were listed, packed: a list of millions takes some fifty bytes for each.
+//! Listed nodes in packed form: a list of millions takes some fifty bytes for each.
 //!
-//! Nodes that follow on each other share the path of their directory, and are told in terms of the first one of
-//! their block.
+//! Consecutive nodes share the path of their directory, and are stored as differences from the
+//! first one of their block.
 
 mod record;
 
@@ -12,21 +12,22 @@ use volary_core::Attr;
 
 /// Records of a block.
 const BLOCK: usize = 256;
-/// A block has room for this part (1/n) more than it is likely to need.
+/// A block reserves this part (1/n) more than it is likely to need.
 const BLOCK_MORE: usize = 16;
-/// Memory for a record besides its bytes: where it begins, its part of the block, and room that is left there.
+/// Memory for a record besides its bytes: its start, its part of the block, and spare room.
 const RECORD: u64 = 14;
-/// Memory for a directory besides its path. The vector of them may hold twice the room it needs.
+/// Memory for a directory besides its path. The vector of directories may hold twice the room it
+/// needs.
 const DIR: u64 = 4 * size_of::<Box<[u8]>>() as u64;
 
-/// A node that was listed.
+/// A listed node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Listed {
     pub(crate) path: Box<[u8]>,
     pub(crate) attr: Attr,
-    /// How many fragments it has.
+    /// The number of its fragments.
     pub(crate) fragments: u32,
-    /// Where it has data, if it has holes.
+    /// The ranges that hold data, if it has holes.
     pub(crate) data: Option<Box<[Range]>>,
 }
 
@@ -40,7 +41,7 @@ impl Listed {
         }
     }
 
-    /// As consumers see it.
+    /// Returns the node as consumers see it.
     pub(crate) fn view(&self, source: usize, way: Way) -> File<'_> {
         File {
             source,
@@ -51,7 +52,7 @@ impl Listed {
         }
     }
 
-    /// Returns its length in memory: it is in one piece.
+    /// Returns the size as a length in memory, for a file in one piece.
     pub(crate) fn len(&self) -> usize {
         usize::try_from(self.attr.size).unwrap_or(usize::MAX)
     }
@@ -60,9 +61,9 @@ impl Listed {
 /// Packed nodes, by number.
 #[derive(Debug, Default)]
 pub(crate) struct Packed {
-    /// All but the last one are full.
+    /// All blocks but the last are full.
     blocks: Vec<Block>,
-    /// Paths up to the last slash.
+    /// Paths of directories, up to and with the last slash.
     dirs: Vec<Box<[u8]>>,
     /// The record that is being made.
     record: Vec<u8>,
@@ -71,7 +72,7 @@ pub(crate) struct Packed {
 #[derive(Debug)]
 struct Block {
     base: Attr,
-    /// Where each record begins.
+    /// The start of each record.
     starts: Vec<u32>,
     /// The records, and [`PAD`] bytes after them.
     bytes: Vec<u8>,
@@ -87,7 +88,7 @@ impl Packed {
         self.blocks.is_empty()
     }
 
-    /// Adds a node if it takes at most `room` bytes. Returns how many it takes.
+    /// Adds a node if it takes at most `room` bytes. Returns how many bytes it takes.
     pub(crate) fn push(&mut self, node: &New<'_>, room: u64) -> Option<u64> {
         let slash = node.path.iter().rposition(|&b| b == b'/');
         let (dir, name) = node.path.split_at(slash.map_or(0, |at| at + 1));
@@ -109,7 +110,7 @@ impl Packed {
         Some(cost)
     }
 
-    /// Adds the record that was made, in terms of `base`.
+    /// Appends the record in `self.record`, whose differences are from `base`.
     fn append(&mut self, base: Attr) {
         let last = self.blocks.last();
         if last.is_none_or(|b| b.starts.len() == BLOCK) {
@@ -174,12 +175,12 @@ mod tests {
     use std::num::NonZeroU64;
     use volary_core::{NodeId, Time};
 
-    /// Returns numbers without an order: the same each time.
+    /// Returns pseudorandom numbers, the same each time.
     fn numbers_of_all_lengths() -> impl FnMut() -> u64 {
         let mut state = 1_u64;
         move || {
             state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
-            // Short ones as often as long ones.
+            // Short numbers are as frequent as long ones.
             (state >> 7).wrapping_mul(state) >> (state % 64)
         }
     }
@@ -297,7 +298,7 @@ mod tests {
         assert_eq!(packed.push(&new(&listed), 40), None);
         assert!(packed.is_empty() && packed.dirs.is_empty());
         let cost = packed.push(&new(&listed), u64::MAX).expect("room");
-        // The directory is there already.
+        // The list has the directory already.
         let second = packed.push(&new(&listed), u64::MAX).expect("room");
         assert_eq!(cost - second, DIR + b"/dir 0/".len() as u64);
     }

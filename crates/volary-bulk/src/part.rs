@@ -1,4 +1,4 @@
-//! What all of a run shares, and a part of it: what those know who read, assemble and deliver.
+//! The state that all of a run shares, and that of a part of it.
 
 use crate::budget::{Budget, Meter};
 use crate::delivery::{Consumer, Way, Why};
@@ -15,17 +15,17 @@ use std::sync::atomic::AtomicBool;
 /// How a device is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Tuned {
-    /// The largest gap that is read with what is on both sides of it.
+    /// The largest gap between two fragments that is read along with both.
     pub(crate) gap: u64,
-    /// The largest request.
+    /// The largest request, in bytes.
     pub(crate) request: u64,
-    /// Requests at a time.
+    /// The number of requests at a time.
     pub(crate) depth: usize,
-    /// Whether it moves something to find a place.
+    /// Whether the device has to seek.
     pub(crate) moves: bool,
 }
 
-/// What all of a run shares.
+/// The state that all of a run shares.
 pub(crate) struct Run<'a> {
     pub(crate) options: &'a Options,
     pub(crate) shares: Shares,
@@ -47,7 +47,7 @@ impl Run<'_> {
         self.scratch.close();
     }
 
-    /// Breaks if the run was stopped.
+    /// Breaks if the run has ended.
     pub(crate) fn check(&self) -> ControlFlow<()> {
         match self.stop.load(std::sync::atomic::Ordering::Relaxed) {
             true => ControlFlow::Break(()),
@@ -56,7 +56,7 @@ impl Run<'_> {
     }
 }
 
-/// A part of a source that is listed.
+/// A listed part of a source.
 pub(crate) struct Part<'a> {
     pub(crate) run: &'a Run<'a>,
     pub(crate) number: usize,
@@ -66,13 +66,13 @@ pub(crate) struct Part<'a> {
 }
 
 impl Part<'_> {
-    /// Returns whether a file is put together of fragments and holes.
+    /// Returns whether a file is assembled from fragments and holes.
     pub(crate) fn is_copied(&self, file: u32) -> bool {
         let head = self.list.files.head(file as usize);
         head.is_some_and(|head| head.fragments != 1 || head.has_holes)
     }
 
-    /// Returns how fragments become requests.
+    /// Returns how fragments are merged into requests.
     pub(crate) fn merge(&self) -> Merge {
         Merge {
             gap: (self.run.options.method == Method::DaftM).then_some(self.tuned.gap),
@@ -80,7 +80,7 @@ impl Part<'_> {
         }
     }
 
-    /// Returns the way of a file whose bytes came from the device in a sweep.
+    /// Returns the way of a file that a sweep read.
     pub(crate) fn way(&self, file: u32) -> Way {
         match self.is_copied(file) || self.run.options.shuffle.is_some() {
             true => Way::Assembled,
@@ -88,7 +88,7 @@ impl Part<'_> {
         }
     }
 
-    /// Returns whether a file's bytes can no longer be trusted to be what the walk saw.
+    /// Returns whether a live file may differ from what the walk saw.
     pub(crate) fn has_changed(&self, file: &Listed) -> bool {
         if !self.source.is_live {
             return false;
@@ -98,10 +98,10 @@ impl Part<'_> {
     }
 }
 
-/// Returns whether nothing that counts for content has happened between two looks at a node.
+/// Returns whether two sets of attributes show no change of the node's content.
 pub(crate) fn is_same(a: &volary_core::Attr, b: &volary_core::Attr) -> bool {
     (a.node, a.size, a.mtime, a.ctime, a.change) == (b.node, b.size, b.mtime, b.ctime, b.change)
 }
 
-/// For a file that is no good as it was read.
+/// A file to be read again, and the reason.
 pub(crate) type Again = (u32, Why);

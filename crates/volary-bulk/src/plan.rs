@@ -1,29 +1,31 @@
-//! Fragments to requests, and files to sweeps.
+//! Merges fragments into requests, and spreads files over sweeps.
 
 use crate::list::{Done, List, Piece};
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// How fragments become requests.
+/// How fragments are merged into requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Merge {
-    /// The largest gap that is read with what is on both sides of it; `None` for a request each.
+    /// The largest gap between two fragments that is read along with both; `None` for a request for
+    /// each.
     pub(crate) gap: Option<u64>,
-    /// The largest request, but for a fragment that is larger.
+    /// The largest request, unless one fragment is larger.
     pub(crate) request: u64,
 }
 
 /// A request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Span {
-    /// The fragments that are in it.
+    /// The indexes of its fragments.
     pub(crate) pieces: Range<usize>,
     pub(crate) at: u64,
     pub(crate) len: u64,
 }
 
 impl Merge {
-    /// Returns the first request for what is not done, from the `from`-th of sorted fragments on.
+    /// Returns the first request for fragments that are not done, starting at index `from` of the
+    /// sorted fragments.
     pub(crate) fn next(self, pieces: &[Piece], done: &Done, from: usize) -> Option<Span> {
         let first = (from..pieces.len()).find(|&i| !done.has(i))?;
         let start = pieces.get(first)?;
@@ -38,7 +40,7 @@ impl Merge {
                     break;
                 }
                 next = i + 1;
-                // What is done already does not make the request longer.
+                // A fragment that is done does not lengthen the request.
                 if !done.has(i) {
                     end = new_end;
                 }
@@ -52,12 +54,12 @@ impl Merge {
     }
 }
 
-/// Sweeps, at most: what fits into none of them goes into the last, where cleaning helps.
+/// The most sweeps. Files that fit into none go into the last, where cleaning helps.
 const SWEEPS_MAX: usize = 64;
 
-/// Spreads files over sweeps so that those that are being put together at any point of a
-/// sweep take no more than `room` bytes: first fit, in the order of first fragments. Returns the sweep of
-/// each file that has more than one fragment; all others are in sweep 0.
+/// Spreads files over sweeps, so that the files being assembled at any point of a sweep take at
+/// most `room` bytes. Uses first fit, in the order of first fragments. Returns the sweep of each
+/// file that has to be assembled; all others are in sweep 0. Also returns the number of sweeps.
 pub(crate) fn first_fit(list: &List, room: u64, copied: impl Fn(u32) -> bool) -> (Vec<u8>, usize) {
     let mut of_file = vec![0_u8; list.files.len()];
     let mut loads: Vec<u64> = vec![0];

@@ -1,4 +1,5 @@
-//! What a device likes: the gap to read over, the size of requests, how many at a time.
+//! Measures a device to choose the gap to read over, the size of requests, and their number at a
+//! time.
 
 use crate::list::{List, Piece};
 use crate::options::Clock;
@@ -7,7 +8,7 @@ use crate::source::Source;
 use std::time::Duration;
 use volary_core::BlockDevice;
 
-/// What is right for most devices, and nearly right for the others.
+/// Values that are right for most devices, and nearly right for the others.
 const UNASKED: Tuned = Tuned {
     gap: 64 << 10,
     request: 512 << 10,
@@ -15,21 +16,21 @@ const UNASKED: Tuned = Tuned {
     moves: false,
 };
 
-/// Fewer bytes than this are read before asking would have paid.
+/// With fewer bytes to read than this, a probe does not pay.
 const WORTH_ASKING: u64 = 16 << 20;
 
-/// Reads of a probe: small ones, far from each other, and large ones.
+/// The reads of a probe, as length and count: small ones, far apart, and large ones.
 const SMALL: (usize, usize) = (4 << 10, 8);
 const LARGE: (usize, usize) = (1 << 20, 4);
 
-/// Small reads after which a device is known to move something.
+/// The number of slow small reads after which a device is known to seek.
 const SLOW: usize = 3;
 
-/// A device that takes this long to find a place moves something.
+/// A device with this access time seeks.
 const MOVES: Duration = Duration::from_micros(1500);
 
-/// Returns whether a device moves something to find a place: a few reads, far from each other, are all slow. The
-/// device must bypass caches, which would answer fast. False if it cannot be read.
+/// Returns whether a device seeks: a few reads, far apart, are all slow. The device must bypass
+/// caches, which would answer fast. False if it cannot be read.
 pub fn moves(device: &dyn BlockDevice, clock: &Clock) -> bool {
     let size = device.geometry().size;
     let mut buf = vec![0; SMALL.0];
@@ -40,7 +41,7 @@ pub fn moves(device: &dyn BlockDevice, clock: &Clock) -> bool {
     })
 }
 
-/// Asks the device, unless the user has said it all.
+/// Probes the device, unless the user has set all values.
 pub(crate) fn tuned(run: &Run<'_>, source: &Source, list: &List) -> Tuned {
     let options = run.options;
     let asks = options.gap.is_none() || options.request.is_none() || options.depth.is_none();
@@ -56,14 +57,14 @@ pub(crate) fn tuned(run: &Run<'_>, source: &Source, list: &List) -> Tuned {
     }
 }
 
-/// `None` where it does not pay, or nobody has a clock.
+/// Probes a device. Returns `None` if that does not pay, if there is no clock, or if a read fails.
 fn ask(run: &Run<'_>, device: &dyn BlockDevice, pieces: &[Piece]) -> Option<Tuned> {
     let clock = run.options.clock.as_ref()?;
     let bytes: u64 = pieces.iter().map(|p| u64::from(p.len)).sum();
     if bytes < WORTH_ASKING {
         return None;
     }
-    // Nothing else is read yet.
+    // Nothing is read yet, so the memory is free.
     let mut buf = run.reads.try_buffer(LARGE.0 as u64)?;
     let size = device.geometry().size;
     let mut time = |at: u64, len: usize| -> Option<Duration> {
@@ -72,7 +73,8 @@ fn ask(run: &Run<'_>, device: &dyn BlockDevice, pieces: &[Piece]) -> Option<Tune
         device.read_at(at, buf.bytes.get_mut(..len)?).ok()?;
         Some(clock().saturating_sub(before))
     };
-    // Steps through the list by the golden ratio: places far from each other, in no order.
+    // Steps through the list by the golden ratio, which gives places that are far apart and in no
+    // order.
     let place = |i: usize| pieces.get(i * pieces.len() * 618 / 1000 % pieces.len());
     let mut small = Vec::with_capacity(SMALL.1);
     for i in 1..=SMALL.1 {
@@ -93,11 +95,11 @@ fn median(mut times: Vec<Duration>) -> Option<Duration> {
     times.get(times.len() / 2).copied()
 }
 
-/// From the time to find a place and the time of a large read.
+/// Chooses values by the access time and the time of a large read.
 fn tune(small: Duration, large: Duration) -> Tuned {
     let nanos = |d: Duration| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX).max(1);
     let transfer = nanos(large.saturating_sub(small));
-    // What passes in the time that another request would take.
+    // The bytes that the device transfers in the time of another request.
     let gap = (LARGE.0 as u64).saturating_mul(nanos(small)) / transfer;
     Tuned {
         gap: gap.clamp(16 << 10, 512 << 10),

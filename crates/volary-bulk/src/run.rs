@@ -1,4 +1,4 @@
-//! A run: part after part of what is listed, read and delivered.
+//! Runs a bulk read: part by part, the list is read and delivered.
 
 use crate::budget::{Budget, Meter};
 use crate::delivery::{Consumer, File, Part as Told, Way};
@@ -20,7 +20,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::sync_channel;
 use volary_core::{Error, Kind, Result};
 
-/// DAFT's operation: delivers all files below the places of some sources.
+/// A bulk read by DAFT's method: delivers all files below the places of some sources.
 #[derive(Debug)]
 pub struct BulkFileRead {
     options: Options,
@@ -30,8 +30,8 @@ impl BulkFileRead {
     /// Returns a run with these options.
     ///
     /// # Errors
-    /// `Invalid` for less memory than [`Options::MEMORY_MIN`], for no workers or requests and more than
-    /// [`Options::THREADS_MAX`], and for a window of nothing.
+    /// `Invalid` for less memory than [`Options::MEMORY_MIN`]; for a number of workers or requests
+    /// that is 0 or above [`Options::THREADS_MAX`]; for a shuffle window of 0 bytes.
     pub fn new(options: Options) -> Result<Self> {
         let refuse = |words: &str| Err(Error::note(Kind::Invalid, words.to_string()));
         let threads = 1..=Options::THREADS_MAX;
@@ -49,8 +49,8 @@ impl BulkFileRead {
         Ok(Self { options })
     }
 
-    /// Delivers everything to `consumer`. Returns when all that was delivered has been let go of. What
-    /// goes wrong with a file is told to the consumer and counted.
+    /// Delivers everything to `consumer`, and returns when all deliveries have ended. Errors of
+    /// files are delivered and counted.
     pub fn run(&self, sources: &[Source], consumer: &dyn Consumer) -> Summary {
         let now = || self.options.clock.as_ref().map(|clock| clock());
         let began = now();
@@ -80,19 +80,21 @@ impl BulkFileRead {
     }
 }
 
-/// Bytes of the files of a part that is read while the next one is listed.
+/// The most bytes of files in a part that is read while the next one is listed.
 const PART: u64 = 64 << 20;
-/// Bytes of the first part, before which nothing is read. Also of all parts of a source without a device:
-/// larger ones would give no better order, and let the walk and the reads wait for each other.
+/// The most bytes of files in the first part, before which nothing is read. Also of all parts of a
+/// source without a device. Larger ones would not improve the order, but make walk and reads wait
+/// for each other.
 const FIRST: u64 = 16 << 20;
 
 impl Run<'_> {
-    /// Walks on another thread. While one part is read, the next is listed, unless the device would have to
-    /// move back and forth.
+    /// Walks on another thread. While one part is read, the next is listed, unless that would make
+    /// the device seek back and forth.
     fn source(&self, number: usize, source: &Source) -> ControlFlow<()> {
         let (ask, asked) = sync_channel::<List>(1);
         let (give, lists) = sync_channel(0);
-        // What the threads talk by goes when this one ends, and with it the other.
+        // This thread drops its ends of the channels when it ends, and so the other thread ends
+        // too.
         std::thread::scope(move |scope| {
             scope.spawn(move || {
                 let mut walk = Walk::new(self, number, source);
@@ -108,7 +110,7 @@ impl Run<'_> {
             });
             // Two lists exist at a time.
             let half = self.shares.list / 2;
-            // What cannot be sent is asked of nobody: the walk has ended.
+            // If sending fails, the walk has ended, and `recv` says so.
             let _ = ask.send(List::new(half, FIRST));
             let mut tuned = None;
             let part = source.device.as_ref().map_or(FIRST, |_| PART);
@@ -117,7 +119,7 @@ impl Run<'_> {
                     break;
                 }
                 let tuned = *tuned.get_or_insert_with(|| probe::tuned(self, source, &list));
-                // Parts of files that lie among each other would each go over the whole disk.
+                // Parts of scattered files would each sweep over the whole disk.
                 let is_alone = tuned.moves || list.is_scattered();
                 if is_alone && list.widen(self.shares.list) {
                     let _ = ask.send(list);
@@ -136,7 +138,7 @@ impl Run<'_> {
         })
     }
 
-    /// Delivers what is listed. `is_alone` says that no other list exists meanwhile.
+    /// Delivers a listed part. `is_alone` is true if no other list exists meanwhile.
     fn part(
         &self,
         (number, source): (usize, &Source),
@@ -171,8 +173,8 @@ impl Run<'_> {
         done
     }
 
-    /// Returns the memory that reads of a part take of their share. Consumers' threads, and files that are read the
-    /// ordinary way, use all that there is.
+    /// Returns how much of their share the reads of a part need. Consumers' threads, and files read
+    /// through the session, use all of it.
     fn reads_of(&self, source: &Source, list: &List, tuned: Tuned) -> u64 {
         let device = source.device.as_deref();
         match device.filter(|_| self.options.workers == 1 && list.ordinary.is_empty()) {
@@ -185,7 +187,7 @@ impl Run<'_> {
 }
 
 impl Part<'_> {
-    /// Delivers all of it.
+    /// Delivers the whole part.
     fn deliver(&self) -> ControlFlow<()> {
         self.nodes()?;
         let outlet = Outlet::new(self);
@@ -199,7 +201,7 @@ impl Part<'_> {
             outlet.close();
             done
         })?;
-        // Those whose bytes were no good; nobody adds to them any more.
+        // These are the files whose bytes could not be used. No thread adds to them any more.
         for (file, why) in outlet.into_again() {
             ordinary::deliver(self, file, why)?;
         }
@@ -209,7 +211,7 @@ impl Part<'_> {
         self.run.check()
     }
 
-    /// Tells of nodes that have no content, and of what failed.
+    /// Delivers nodes without content, and paths that failed.
     fn nodes(&self) -> ControlFlow<()> {
         for number in 0..self.list.nodes.len() {
             self.run.check()?;
@@ -234,7 +236,7 @@ impl Part<'_> {
         ControlFlow::Continue(())
     }
 
-    /// All files but large ones.
+    /// Delivers all files but large ones.
     fn small(&self, outlet: &Outlet<'_>) -> ControlFlow<()> {
         for file in &self.list.empty {
             outlet.give(Job::Empty(*file))?;

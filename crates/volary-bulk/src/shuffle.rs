@@ -1,4 +1,4 @@
-//! A loader's order: at random within a window that moves over the disk.
+//! A loader's order: random within a window that moves over the disk.
 
 use crate::list::{Done, Piece};
 use crate::options::Shuffle;
@@ -7,7 +7,7 @@ use crate::part::Part;
 use crate::sweep::Sweep;
 use std::ops::ControlFlow;
 
-/// Delivers the files that have fragments, window after window.
+/// Delivers the files that have fragments, window by window.
 pub(crate) fn deliver(part: &Part<'_>, how: Shuffle, outlet: &Outlet<'_>) -> ControlFlow<()> {
     let most = how.window.min(part.run.assembly.max());
     let size = |file: &u32| part.list.files.head(*file as usize).map_or(0, |f| f.size);
@@ -21,7 +21,7 @@ pub(crate) fn deliver(part: &Part<'_>, how: Shuffle, outlet: &Outlet<'_>) -> Con
             sum = sum.saturating_add(size(file));
             sum <= most
         };
-        // One is always taken: a file in one piece fits into the memory.
+        // A window has at least one file: a file in one piece always fits into the memory.
         let count = rest.iter().take_while(fits).count().max(1);
         let (window, after) = rest.split_at(count.min(rest.len()));
         mark(&mut of_window, window, true);
@@ -47,7 +47,7 @@ fn mark(of_window: &mut [bool], files: &[u32], is_in: bool) {
     }
 }
 
-/// Files in the order of their first fragments.
+/// Returns files in the order of their first fragments.
 fn by_place(pieces: &[Piece], count: usize) -> Vec<u32> {
     let seen = Done::new(count);
     let is_first = |piece: &&Piece| {
@@ -67,7 +67,7 @@ fn shuffled(files: &[u32], rng: &mut SplitMix) -> Vec<u32> {
     order
 }
 
-/// SplitMix64: the same numbers from the same seed.
+/// SplitMix64, a pseudorandom number generator: the same seed gives the same numbers.
 struct SplitMix(u64);
 
 impl SplitMix {

@@ -1,11 +1,11 @@
-//! What to read.
+//! Sources of a bulk read.
 
 use std::fmt;
 use std::sync::Arc;
 use volary_core::BlockDevice;
 use volary_session::Session;
 
-/// Places in a volume, and the device that it is on.
+/// Places in a volume, and the volume's device.
 #[derive(Clone)]
 pub struct Source {
     pub(crate) session: Session,
@@ -15,8 +15,8 @@ pub struct Source {
 }
 
 impl Source {
-    /// Returns all of the volume, read through the session. Nobody changes it during the run, or it is
-    /// [live](Self::live).
+    /// Returns a source for the whole volume, read through the session. Nobody may change the
+    /// volume during the run, unless the source is [live](Self::live).
     pub fn new(session: Session) -> Self {
         Self {
             session,
@@ -26,28 +26,29 @@ impl Source {
         }
     }
 
-    /// These places alone: paths from the root, of files or directories. A symlink is told of as
-    /// one. A place that is in another one is told of twice.
+    /// Limits the source to these places: paths from the root, of files or directories. A symlink
+    /// is not followed. A place within another place is delivered twice.
     #[must_use]
     pub fn places(mut self, places: Vec<Vec<u8>>) -> Self {
         self.places = places;
         self
     }
 
-    /// Returns the device on which [`Place::Device`](volary_core::Place) of the volume's extents are. It is
-    /// read beside the driver, which must be done with writing; past the host's page cache where that has little of it.
+    /// Sets the device to which [`Place::Device`](volary_core::Place) of the volume's extents
+    /// refers. The run reads it beside the driver, which must have written everything. Reads bypass
+    /// the host's page cache if it holds little of the device.
     #[must_use]
     pub fn on(mut self, device: Arc<dyn BlockDevice>) -> Self {
         self.device = Some(device.past_cache().unwrap_or(device));
         self
     }
 
-    /// Returns the session that it is read through.
+    /// Returns the session that the source is read through.
     pub fn session(&self) -> &Session {
         &self.session
     }
 
-    /// Others may change it during the run.
+    /// Declares that others may change the volume during the run.
     #[must_use]
     pub fn live(mut self) -> Self {
         self.is_live = true;

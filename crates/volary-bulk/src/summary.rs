@@ -1,23 +1,23 @@
-//! What a run did.
+//! The summary of a run.
 
 use crate::delivery::{Way, Why};
 use parking_lot::Mutex;
 use std::time::Duration;
 
-/// What a run did.
+/// The results of a run, in numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// Files that were delivered to their end.
     pub files: u64,
     /// Bytes of these, holes included.
     pub bytes: u64,
-    /// Nodes without content that were told of.
+    /// Nodes without content that were delivered.
     pub nodes: u64,
-    /// Names that were told of as failed.
+    /// Names that were reported as failed.
     pub failed: u64,
     /// Files that were delivered from the read buffer, without a copy.
     pub direct: u64,
-    /// Files that were put together from fragments.
+    /// Files that were assembled from fragments.
     pub assembled: u64,
     /// Files that came from the device in chunks.
     pub chunks: u64,
@@ -35,22 +35,23 @@ pub struct Summary {
     pub cleanings: u64,
     /// Sweeps over the disk.
     pub sweeps: u64,
-    /// Parts in which the list was worked through.
+    /// Parts in which the list was processed.
     pub parts: u64,
-    /// The most memory at a time, in bytes, of what [`Options::memory`](crate::Options) bounds.
+    /// The most memory used at any time, in bytes, of that which
+    /// [`Options::memory`](crate::Options) bounds.
     pub peak: u64,
-    /// How long it took, where there was a clock.
+    /// How long the run took, if there was a clock.
     pub elapsed: Option<Duration>,
-    /// Whether the consumer ended it.
+    /// Whether the consumer ended the run.
     pub is_stopped: bool,
 }
 
-/// A summary that several threads write.
+/// A summary that several threads update.
 #[derive(Debug, Default)]
 pub(crate) struct Tally(Mutex<Summary>);
 
 impl Tally {
-    /// A file was delivered.
+    /// Counts a delivered file.
     pub(crate) fn delivered(&self, way: Way, bytes: u64) {
         self.add(|sum| {
             sum.files += 1;
@@ -67,7 +68,7 @@ impl Tally {
         });
     }
 
-    /// The device was asked for `fragments` with one request.
+    /// Counts a request to the device that reads `fragments` fragments.
     pub(crate) fn read(&self, fragments: u64, bytes: u64) {
         self.add(|sum| {
             sum.reads += 1;

@@ -1,4 +1,4 @@
-//! Phase 2: one sweep over the disk, in which files come together.
+//! Phase 2: one sweep over the disk, which assembles files.
 
 use crate::ahead::{self, Ahead, Loaded};
 use crate::budget::Buf;
@@ -14,26 +14,27 @@ use volary_core::{BlockDevice, Error, Kind, Read};
 /// Requests in one batch of cleaning: the depth of a disk's queue.
 const QUEUE: usize = 32;
 
-/// Cleaning completes this fraction (1/n) of the bytes of begun files; the sweep soon completes the others.
+/// Cleaning completes this fraction (1/n) of the bytes of begun files; the sweep soon completes the
+/// others.
 const CLEANED: u64 = 4;
 
 /// A sweep over sorted fragments.
 pub(crate) struct Sweep<'a> {
     part: &'a Part<'a>,
     pieces: &'a [Piece],
-    /// Files that have some of their fragments.
+    /// Files of which some fragments were read.
     pending: HashMap<u32, Pending>,
-    /// Bytes that these take.
+    /// Bytes of these files' buffers.
     begun: u64,
     /// Files that the device could not read.
     broken: HashSet<u32>,
-    /// The fragments of each file; made when it is first needed.
+    /// The fragments of each file; made at the first use.
     of_file: Option<OfFile>,
-    /// Files that are complete, if the caller wants them and not the outlet.
+    /// Complete files, if the caller wants them instead of the outlet.
     kept: Option<HashMap<u32, Buf>>,
 }
 
-/// A file that is being put together.
+/// A file that is being assembled.
 struct Pending {
     buf: Buf,
     left: u32,
@@ -52,12 +53,13 @@ impl<'a> Sweep<'a> {
         }
     }
 
-    /// Reads all fragments and gives each file that is complete.
+    /// Reads all fragments, and passes each complete file to the outlet.
     pub(crate) fn run(mut self, outlet: &Outlet<'_>) -> ControlFlow<()> {
         self.read(outlet)
     }
 
-    /// Reads all fragments and returns the files: together they fit into the memory for assembly.
+    /// Reads all fragments and returns the files. They must fit into the memory for assembly
+    /// together.
     pub(crate) fn keep(mut self, outlet: &Outlet<'_>) -> ControlFlow<(), HashMap<u32, Buf>> {
         self.kept = Some(HashMap::new());
         match self.read(outlet) {
@@ -73,7 +75,7 @@ impl<'a> Sweep<'a> {
         let run = self.part.run;
         run.tally.add(|sum| sum.sweeps += 1);
         let done = Done::new(self.pieces.len());
-        // Threads would only wait for each other.
+        // Several threads would only wait for each other.
         match ahead::is_alone(&*device, self.part.tuned) {
             true => self.read_here(&*device, &done, outlet)?,
             false => self.read_by_threads(&*device, &done, outlet),
@@ -81,7 +83,7 @@ impl<'a> Sweep<'a> {
         run.check()
     }
 
-    /// Reads on this thread; a device that reads ahead is told what comes next.
+    /// Reads on this thread; a device that reads ahead gets hints of what comes next.
     fn read_here(
         &mut self,
         device: &dyn BlockDevice,
@@ -123,7 +125,7 @@ impl<'a> Sweep<'a> {
         }
     }
 
-    /// Reads by threads, as many as the device takes requests at a time. They share `done`, and skip
+    /// Reads on as many threads as the device takes requests at a time. They share `done`, and skip
     /// what cleaning has read.
     fn read_by_threads(&mut self, device: &dyn BlockDevice, done: &Done, outlet: &Outlet<'_>) {
         let run = self.part.run;
@@ -150,8 +152,8 @@ impl<'a> Sweep<'a> {
         });
     }
 
-    /// Hands out the fragments of one request: delivers whole files, and puts others together.
-    /// Reads the fragments of a request that failed one by one.
+    /// Distributes the fragments of one request: delivers whole files, and assembles others. If the
+    /// request failed, reads its fragments one by one.
     fn take(
         &mut self,
         loaded: Loaded,
@@ -187,7 +189,7 @@ impl<'a> Sweep<'a> {
                         None => false,
                     })?;
                 }
-                // One place of many is bad: the others are asked for alone.
+                // One bad sector fails the whole request, so each fragment is read alone.
                 Err(_) => {
                     self.begin(piece, device, done, outlet)?;
                     if !done.has(index) {
@@ -201,7 +203,8 @@ impl<'a> Sweep<'a> {
         ControlFlow::Continue(())
     }
 
-    /// Allocates the buffer of a fragment's file if it has none. Completes begun files if there is no room.
+    /// Allocates the buffer of a fragment's file if it has none. If there is no room, completes
+    /// begun files first.
     fn begin(
         &mut self,
         piece: Piece,
@@ -225,7 +228,7 @@ impl<'a> Sweep<'a> {
                 break;
             }
         }
-        // What is not in files that are begun is the consumer's, who gives it back.
+        // The consumer holds all memory that is not in begun files, and will free it.
         match run.assembly.take(size) {
             Some(held) => {
                 let len = usize::try_from(size).unwrap_or(usize::MAX);
@@ -242,7 +245,7 @@ impl<'a> Sweep<'a> {
         ControlFlow::Continue(())
     }
 
-    /// Puts a fragment into its file by `fill`, and gives the file if it was the last one.
+    /// Writes a fragment into its file with `fill`. If it was the last one, delivers the file.
     fn put(
         &mut self,
         index: usize,
@@ -275,22 +278,23 @@ impl<'a> Sweep<'a> {
         ControlFlow::Continue(())
     }
 
-    /// Removes a file from those that are begun.
+    /// Removes a file from the begun ones.
     fn complete(&mut self, file: u32) -> Option<Buf> {
         let Pending { buf, .. } = self.pending.remove(&file)?;
         self.begun -= buf.bytes.len() as u64;
         Some(buf)
     }
 
-    /// The device cannot read a file: it is read the ordinary way, which says what is wrong.
+    /// Gives up a file that the device cannot read. It is read through the session, which reports
+    /// the error.
     fn give_up(&mut self, file: u32, outlet: &Outlet<'_>) {
         self.complete(file);
         self.broken.insert(file);
         outlet.again(file, Why::Unread);
     }
 
-    /// Completes the files that hold most memory for longest from `now` on: reads their remaining fragments in device
-    /// order.
+    /// Completes the files that would hold most memory for longest from `now` on: reads their
+    /// remaining fragments in device order.
     fn clean(
         &mut self,
         now: u64,
@@ -339,8 +343,8 @@ impl<'a> Sweep<'a> {
         ControlFlow::Continue(())
     }
 
-    /// Returns the next requests, from fragment `from` on, as many as there are buffers for. A request larger
-    /// than all buffers is returned alone, without one.
+    /// Returns the next requests, from fragment `from` on, as many as there are buffers for. A
+    /// request larger than all buffers is returned alone and without a buffer.
     fn some(&self, rest: &[Piece], from: &mut usize) -> Vec<(Span, Option<Buf>)> {
         let run = self.part.run;
         let (none, mut some) = (Done::new(0), Vec::new());
@@ -364,8 +368,9 @@ impl<'a> Sweep<'a> {
     }
 }
 
-/// Returns the files whose memory would be held longest for each read that completes them: at least `least` bytes
-/// of them, or all. `distance` says how far away a file's last missing fragment lies.
+/// Returns files that hold most memory for longest, per read that would complete them: at least
+/// `least` bytes of them, or all. `distance` returns how far away a file's last missing fragment
+/// lies.
 fn dearest(
     pending: &HashMap<u32, Pending>,
     least: u64,
@@ -388,8 +393,8 @@ fn dearest(
     some.map(|(_, file)| file).collect()
 }
 
-/// Reads all requests in one batch; the device may choose the order. Takes the buffer from a request that
-/// fails.
+/// Reads all requests in one batch; the device may choose the order. Removes the buffer of a
+/// request that fails.
 fn read_all(device: &dyn BlockDevice, some: &mut [(Span, Option<Buf>)]) {
     let with_room = some.iter_mut().filter_map(|(span, buf)| {
         let buf = buf.as_mut()?;
@@ -417,7 +422,7 @@ fn copy(bytes: &[u8], into: &mut [u8]) -> bool {
     fits
 }
 
-/// The fragments of each file, as places in the sorted list.
+/// The fragments of each file, as indexes in the sorted list.
 struct OfFile {
     first: Vec<u32>,
     pieces: Vec<u32>,

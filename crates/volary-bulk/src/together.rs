@@ -13,9 +13,9 @@ pub(crate) fn has_batches(part: &Part<'_>) -> bool {
     part.source.session.read_whole(&mut [])
 }
 
-/// Reads files into their buffers. A buffer is as long as its file, but has one byte for an empty one, to
-/// see whether it has grown. Returns the results in the same order; of a file that could not be read, or
-/// has changed since the walk, the file and its buffer.
+/// Reads files into their buffers. A buffer is as long as its file; for an empty file it has one
+/// byte, which shows whether the file has grown. Returns results in the same order: the content, or
+/// the file and its buffer if it could not be read or has changed since the walk.
 pub(crate) fn read(part: &Part<'_>, files: Vec<ToRead>) -> Vec<Result<Fetched, ToRead>> {
     let session = &part.source.session;
     let has_holes = session.caps().has(Caps::EXTENTS);

@@ -14,36 +14,37 @@ use volary_core::{
 };
 use volary_session::{Follow, PATH_MAX, Session};
 
-/// Entries that are read at once, and bytes of their names.
+/// The most entries, and bytes of their names, that are read at once.
 const BATCH: (usize, usize) = (512, 32 << 10);
 
-/// Directories that are read ahead together, and nodes in them.
+/// The most directories that are read ahead together, and the most nodes in them.
 const GROUP: usize = 64;
 const NUMBERS_MAX: usize = 8192;
 
-/// A walk, which goes on where it was left when a list was full.
+/// A walk over the tree. If a list is full, it resumes with the next one.
 pub(crate) struct Walk<'a> {
     run: &'a Run<'a>,
     number: usize,
     source: &'a Source,
-    /// The device that files are read from, if the volume says where they are.
+    /// The device to read files from, if the volume reports extents.
     device: Option<&'a dyn BlockDevice>,
     places: std::slice::Iter<'a, Vec<u8>>,
     /// Directories to enter, the next one last.
     todo: Vec<(Box<[u8]>, NodeId)>,
-    /// Some of them that the driver has read ahead, the next one last.
+    /// A few of these directories, which the driver has read ahead; the next one last.
     group: Vec<(Box<[u8]>, NodeId)>,
-    /// Whether the driver gains from reading ahead.
+    /// Whether the driver benefits from reading ahead.
     has_ahead: bool,
-    /// Those that were entered: a damaged volume can have one in two places, or in itself.
+    /// Directories that were entered. On a damaged volume, a directory can be in two places, or in
+    /// itself.
     seen: HashSet<NodeId>,
     reading: Option<Dir>,
-    /// What was read of its entries, and how many of them were looked at.
+    /// Entries of the directory that were read, and how many of them were processed.
     batch: DirBuf,
     looked_at: usize,
-    /// The path of the entry that is looked at.
+    /// The path of the current entry.
     path: Vec<u8>,
-    /// A file that the list had no room for.
+    /// A file for which the list had no room.
     held: Option<Box<(Listed, Mapped)>>,
 }
 
@@ -52,9 +53,9 @@ struct Dir {
     node: NodeId,
     path: Box<[u8]>,
     open: OpenId,
-    /// Where it goes on; `None` at its end.
+    /// The cookie at which reading resumes; `None` at the end.
     from: Option<Cookie>,
-    /// Directories in it.
+    /// Subdirectories to enter later.
     below: Vec<(Box<[u8]>, NodeId)>,
 }
 
@@ -85,7 +86,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Goes on until the list is full, or there is nothing more: the list is empty then.
+    /// Walks on until the list is full or the walk ends. The list stays empty if nothing was left.
     pub(crate) fn fill(&mut self, list: &mut List) -> ControlFlow<()> {
         if let Some(held) = self.held.take() {
             let (file, mapped) = *held;
@@ -117,8 +118,8 @@ impl<'a> Walk<'a> {
         self.group.pop().or_else(|| self.todo.pop())
     }
 
-    /// Lets the driver read the directories of the group, and then the attributes of all that is in
-    /// them, each in the order in which it lies.
+    /// Lets the driver read the directories of the group, and then the attributes of all nodes in
+    /// them, each in the order of the disk.
     fn read_ahead(&mut self) {
         if self.group.is_empty() {
             return;
@@ -131,7 +132,7 @@ impl<'a> Walk<'a> {
         }
         let mut nodes = Vec::new();
         for dir in dirs {
-            // What is wrong with one is told when it is entered.
+            // An error is reported when the directory is entered.
             let _ = numbers(session, dir, &mut nodes);
         }
         session.prefetch(&nodes, Prefetch::Attributes);
@@ -168,8 +169,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Looks at the entries that were read, until the list is full; reads more of the directory, or
-    /// ends it.
+    /// Processes the entries that were read, until the list is full. Then reads more of the
+    /// directory, or ends it.
     fn entries(&mut self, list: &mut List) {
         let batch = std::mem::take(&mut self.batch);
         let is_done = |this: &Self, list: &List| this.held.is_some() || list.is_full();
@@ -208,7 +209,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Ends the directory; those in it are next, in the order of their numbers.
+    /// Ends the directory. Its subdirectories come next, in the order of their numbers.
     fn leave(&mut self) {
         if let Some(mut dir) = self.reading.take() {
             // It was opened for reading: nothing is lost.
@@ -219,7 +220,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Takes the node that `self.path` leads to.
+    /// Processes the node at `self.path`.
     fn node(&mut self, attr: &Attr, extents: Option<&[Extent]>, list: &mut List) {
         let view = File {
             source: self.number,
@@ -288,7 +289,7 @@ impl<'a> Walk<'a> {
 }
 
 impl Dir {
-    /// Reads some entries. After an error there are no more.
+    /// Reads some entries. After an error, the directory counts as ended.
     fn read(&mut self, session: &Session, from: Cookie, into: &mut DirBuf) -> Result<()> {
         let read = session.readdir(self.open, from, into);
         self.from = match (&read, into.last_cookie()) {
@@ -305,7 +306,7 @@ impl Drop for Walk<'_> {
     }
 }
 
-/// Adds the nodes of a directory, until there are [`NUMBERS_MAX`].
+/// Adds the nodes of a directory, until there are about [`NUMBERS_MAX`].
 fn numbers(session: &Session, dir: NodeId, nodes: &mut Vec<NodeId>) -> Result<()> {
     let open = session.open(dir, Mode::Read)?;
     let (mut from, mut end) = (Cookie::START, Ok(false));
@@ -324,7 +325,7 @@ fn numbers(session: &Session, dir: NodeId, nodes: &mut Vec<NodeId>) -> Result<()
     end.map(|_| ())
 }
 
-/// Puts the path of a name in a directory into `path`.
+/// Sets `path` to the path of `name` in `dir`.
 fn join(dir: &[u8], name: &[u8], path: &mut Vec<u8>) {
     path.clear();
     path.extend_from_slice(dir);

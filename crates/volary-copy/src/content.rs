@@ -1,7 +1,7 @@
-//! The content of a file as a source reads it: data, holes, and what cannot be read.
+//! The content of a file as a source reads it: data, holes, and unreadable stretches.
 //!
-//! What the device or the volume cannot give is zeros in the copy, and has its line. A read
-//! that fails is repeated in pieces of [`GRAIN`], so that everything is delivered that can be.
+//! Stretches that the device or the volume cannot read become zeros in the copy, and are reported.
+//! A failed read is repeated in pieces of [`GRAIN`], so that everything readable is delivered.
 
 use super::host_range::HostRange;
 use super::stream::{Piece, Pieces};
@@ -10,51 +10,51 @@ use crate::observer::{Damage, Report};
 use std::ops::Range;
 use volary_core::is_zero;
 
-/// Bytes of the pieces in which a stretch is read again of which a part is bad: a sector.
+/// If part of a stretch is bad, the stretch is read again in pieces of this many bytes: a sector.
 const GRAIN: usize = 512;
 
-/// The same after a stretch in which nothing could be read.
+/// The length of these pieces after a stretch of which nothing could be read.
 const COARSE: usize = 4096;
 
-/// Where holes cannot be asked for, whole blocks of zeros are taken for holes.
+/// If the source cannot tell its holes, whole blocks of zeros count as holes.
 const BLOCK: usize = 4096;
 
-/// Bytes that are looked at for zeros at once.
+/// How many bytes are searched for zeros at once.
 const LOOK: usize = 64 << 10;
 
-/// Files that are shorter than this are not asked where they lie.
+/// Only for files of at least this length are the places of their bytes asked for.
 const LONG: u64 = 1 << 20;
 
 /// How far ahead holes are asked for at first.
 const AHEAD: u64 = 16 << 20;
-/// And at most, where there is nothing but holes.
+/// The most bytes ahead for which holes are asked for, in a file of nothing but holes.
 const AHEAD_MAX: u64 = 1 << 50;
 
-/// Lines about one file, at most.
+/// The most lines of messages about one file.
 const LINES: u32 = 32;
 
-/// Why a read gave nothing.
+/// Why a read returned nothing.
 pub(super) enum Unread {
     /// This stretch cannot be read; others may be.
     Damage(String),
-    /// Nothing more can be.
+    /// Nothing more of the file can be read.
     Fail(Failure),
 }
 
-/// Where content comes from.
+/// A source of content.
 pub(super) trait Bytes {
-    /// Reads at `offset`; 0 bytes at the end.
+    /// Reads at `offset`; returns 0 at the end.
     fn read(&mut self, offset: u64, room: &mut [u8]) -> Result<usize, Unread>;
-    /// Returns the stretches from `range`'s beginning to its end, and which are holes. `None` if
-    /// that cannot be told.
+    /// Returns the stretches of `range` in order, and which of them are holes. `None` if the source
+    /// cannot tell.
     fn holes(&mut self, range: Range<u64>) -> Option<Vec<(Range<u64>, bool)>>;
-    /// Returns what of `range` lies in a file of the host, from its beginning on, if it is long. Default:
-    /// nothing.
+    /// Returns the first part of `range` if it is long and lies in a file of the host. Default:
+    /// `None`.
     fn host_range(&mut self, range: Range<u64>) -> Option<HostRange> {
         let _ = range;
         None
     }
-    /// Returns what it is, for messages.
+    /// Returns the name of the content, for messages.
     fn place(&self) -> String;
 }
 
@@ -62,24 +62,24 @@ pub(super) trait Bytes {
 pub(super) struct Content<'a, B> {
     bytes: B,
     len: u64,
-    /// It takes less room than it is long.
+    /// It occupies less space than its length.
     sparse: bool,
-    /// Holes cannot be asked for: zeros are looked for.
+    /// The source cannot tell holes, so zeros are searched for.
     by_zeros: bool,
     /// Whether to look for ranges of a host's file that can be copied without reading them.
     asks: bool,
-    /// How long the last of these was.
+    /// The length of the last such range.
     given: u64,
-    /// Stretches that are known, the nearest last.
+    /// Known stretches, the nearest last.
     map: Vec<(Range<u64>, bool)>,
-    /// How far to ask the next time.
+    /// How far ahead to ask the next time.
     ahead: u64,
-    /// Up to here, reads are small.
+    /// Reads within this range are small.
     small: Range<u64>,
     grain: usize,
     /// Something was read since `small` began.
     some_good: bool,
-    /// Anything at all was read.
+    /// Something was read at all.
     any_good: bool,
     bad: Option<(Range<u64>, String)>,
     lines: u32,
@@ -88,8 +88,8 @@ pub(super) struct Content<'a, B> {
 }
 
 impl<'a, B: Bytes> Content<'a, B> {
-    /// Content of `len` bytes that takes `allocated` bytes of room. What cannot be read is told to
-    /// `report`.
+    /// Returns content of `len` bytes that occupies `allocated` bytes. `report` is told of
+    /// stretches that cannot be read.
     pub(super) fn new(bytes: B, len: u64, allocated: u64, report: &'a Report<'a>) -> Self {
         Self {
             bytes,
@@ -111,7 +111,7 @@ impl<'a, B: Bytes> Content<'a, B> {
         }
     }
 
-    /// Returns the stretch that begins at `offset`: where it ends, and whether it is a hole.
+    /// Returns the end of the stretch that begins at `offset`, and whether it is a hole.
     fn stretch(&mut self, offset: u64) -> (u64, bool) {
         let whole = (self.len, false);
         if !self.sparse || self.by_zeros {
@@ -138,13 +138,13 @@ impl<'a, B: Bytes> Content<'a, B> {
         }
         match self.map.last() {
             Some((r, is_hole)) if r.start <= offset => (r.end.min(self.len), *is_hole),
-            // What nothing is said of is read.
+            // A part that the source did not describe is read.
             Some((r, _)) => (r.start.min(self.len), false),
             None => whole,
         }
     }
 
-    /// Reads up to `end`, which is more than `offset`.
+    /// Reads up to `end`, which is greater than `offset`.
     fn read(&mut self, offset: u64, end: u64, room: &mut [u8]) -> Done<Piece> {
         let is_small = self.small.contains(&offset);
         let mut len = usize::try_from(end - offset).unwrap_or(room.len());
@@ -155,7 +155,7 @@ impl<'a, B: Bytes> Content<'a, B> {
             len = len.min(usize::try_from(piece).unwrap_or(len));
         } else if self.by_zeros {
             len = len.min(LOOK);
-            // In whole blocks of the file.
+            // Reads whole blocks of the file, so that zeros are found by block.
             let past = usize::try_from((offset + len as u64) % BLOCK as u64).unwrap_or(0);
             if offset + (len as u64) < end && past < len {
                 len -= past;
@@ -183,7 +183,7 @@ impl<'a, B: Bytes> Content<'a, B> {
             self.is_bad(offset..offset + len as u64, why);
             return Ok(Piece::Hole(len as u64));
         }
-        // The next reads are small; this one is done again.
+        // Makes the next reads small, and repeats this one.
         self.grain = if self.some_good { GRAIN } else { COARSE };
         self.some_good = false;
         self.small = offset..offset + len as u64;
@@ -202,7 +202,7 @@ impl<'a, B: Bytes> Content<'a, B> {
         }
     }
 
-    /// Says which stretch was bad, once its end is known.
+    /// Reports the bad stretch once its end is known.
     fn tell(&mut self) {
         let Some((bad, why)) = self.bad.take() else {
             return;
@@ -219,7 +219,7 @@ impl<'a, B: Bytes> Content<'a, B> {
         });
     }
 
-    /// What is to be said when all is read.
+    /// Reports what is left to report once all is read.
     ///
     /// # Errors
     /// If nothing could be read: zeros alone are no copy.
@@ -269,7 +269,7 @@ impl<B: Bytes> Pieces for Content<'_, B> {
     }
 
     fn copied(&mut self, copied: u64) {
-        // What is in the way is met again by a read, which tells of it.
+        // The next read meets the same obstacle, and reports it.
         self.asks = copied == self.given;
         if copied > 0 {
             (self.any_good, self.some_good) = (true, true);
@@ -299,7 +299,7 @@ impl<B: Bytes> Pieces for Content<'_, B> {
     }
 }
 
-/// Returns the zeros or the data at the beginning, in whole blocks.
+/// Returns the run of zeros or of data at the beginning, in whole blocks.
 fn zeros_of(data: &[u8]) -> Piece {
     let mut blocks = data.chunks(BLOCK).map(is_zero);
     let Some(is_hole) = blocks.next() else {

@@ -1,4 +1,4 @@
-//! A copy as a whole: what, where to, and what came of it.
+//! A copy as a whole: its sources, its target and its result.
 
 use crate::failure::{Done, Failure, Why};
 use crate::from_host::{HostSource, Input, Shared};
@@ -18,57 +18,59 @@ use std::path::PathBuf;
 
 /// Something to copy.
 pub enum Origin<'a> {
-    /// A path of the host. What ends with `/.` is all that is in a directory, and not the directory itself.
+    /// A path of the host. A path that ends with `/.` means the entries of a directory, without the
+    /// directory itself.
     Host(PathBuf),
     /// A place in a volume.
     Volume(VolumePlace),
     /// A stream, read to its end. The target must name the file that it is copied to.
     Input {
-        /// Where they come from.
+        /// The stream.
         from: Box<dyn Read + 'a>,
-        /// What that is, for messages.
+        /// The stream's name, for messages.
         place: &'a str,
     },
 }
 
-/// Where to.
+/// Where to copy to.
 pub enum Target<'a> {
-    /// A path of the host: a directory to copy into, or what is made.
+    /// A path of the host: an existing directory to copy into, or the new path.
     Host(PathBuf),
-    /// A place in a volume, the same way.
+    /// A place in a volume, with the same meaning.
     Volume(VolumePlace),
-    /// The contents of files, one after the other.
+    /// An output that gets the contents of files, one after the other.
     Output {
-        /// Where they go.
+        /// The output.
         to: &'a mut (dyn Write + Send),
-        /// What that is, for messages.
+        /// The output's name, for messages.
         place: &'a str,
     },
 }
 
-/// What came of a copy.
+/// The result of a copy.
 #[derive(Debug, Default)]
 pub struct Summary {
     /// Files that were copied, as far as they could be read.
     pub files: u64,
-    /// Their bytes, without holes.
+    /// Bytes of these files, without holes.
     pub bytes: u64,
-    /// Something could not be read: it is left out, or zeros are in its place.
+    /// Something could not be read: it was left out, or replaced by zeros.
     pub is_incomplete: bool,
-    /// The target could not keep something of which it was to be told.
+    /// The target could not keep something, and such losses were to be reported.
     pub is_lossy: bool,
-    /// The first of what could not be written.
+    /// The first failure to write.
     pub unwritten: Option<Failure>,
 }
 
 impl Summary {
-    /// Returns whether everything was copied, and kept as far as that was to be told.
+    /// Returns whether everything was copied, and nothing was lost that was to be reported.
     pub fn is_whole(&self) -> bool {
         !self.is_incomplete && !self.is_lossy && self.unwritten.is_none()
     }
 }
 
-/// Copies that belong together: names of one file stay names of one file, though each was copied on its own.
+/// A series of copies. Hard links between files are kept even if different copies of the series
+/// meet them.
 #[derive(Debug)]
 pub struct Copies {
     links: Links,
@@ -77,7 +79,7 @@ pub struct Copies {
 }
 
 impl Copies {
-    /// Returns the first of some copies. Of what a target cannot keep, `told` is told; no more than `max` bytes are
+    /// Returns an empty series. `told` says which losses are reported. At most `max` bytes are
     /// copied, holes not counted.
     pub fn new(told: Told, max: Option<u64>) -> Self {
         Self {
@@ -87,11 +89,13 @@ impl Copies {
         }
     }
 
-    /// Copies all of `origins` to `target`. What cannot be copied is told to `observer`, and the rest is copied.
+    /// Copies all of `origins` to `target`. Reports failures to `observer`, and goes on with the
+    /// rest.
     ///
     /// # Errors
-    /// What keeps all of it from being copied, or the rest: a target that there is not or that is full; several for
-    /// a target that is no directory; a directory into itself; an observer who wants no more.
+    /// Those that keep everything, or the rest, from being copied: a target that does not exist or
+    /// is full; several origins for a target that is no directory; a directory into itself; an
+    /// observer that stops the copy.
     pub fn copy(
         &mut self,
         origins: Vec<Origin<'_>>,
@@ -174,7 +178,7 @@ impl Copies {
     }
 }
 
-/// Device and inode of the images that are open.
+/// Returns device and inode of the images that are open.
 fn images(origins: &[Origin<'_>], target: &Target<'_>) -> Vec<(u64, u64)> {
     let of_origin = |origin: &Origin<'_>| match origin {
         Origin::Volume(place) => place.image,
@@ -187,7 +191,8 @@ fn images(origins: &[Origin<'_>], target: &Target<'_>) -> Vec<(u64, u64)> {
     images
 }
 
-/// What is copied, and the name that it gets in the target's directory; none for what is in the directory alone.
+/// An origin, and its name in the target's directory. `None` copies the entries of a directory
+/// without the directory.
 struct Job<'a> {
     origin: Origin<'a>,
     name: Option<Vec<u8>>,
@@ -222,7 +227,7 @@ impl Job<'_> {
     }
 }
 
-/// Gives each its name in the target: the one that the user wrote, or its own.
+/// Gives each origin its name in the target: the one that the user wrote, or its own.
 fn named<'a>(origins: Vec<Origin<'a>>, name: Option<&[u8]>) -> Done<Vec<Job<'a>>> {
     let job = |origin| {
         let own = match (name, &origin) {

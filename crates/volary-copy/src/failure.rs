@@ -21,49 +21,49 @@ pub struct Failure {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Why {
-    /// The volume says so.
+    /// An error of the volume.
     Volume(Error),
-    /// The volume is full, with so many files copied.
+    /// The volume is full. This many files were copied before.
     Full(u64),
-    /// The host says so.
+    /// An error of the host.
     Host(io::Error),
-    /// What is copied to, an output, says so.
+    /// An error of the output that is copied to.
     Output(io::Error),
-    /// It is a directory, and those are not to be copied.
+    /// It is a directory, and the copy is not recursive.
     Directory,
-    /// It is a symlink, which the target cannot keep.
+    /// It is a symlink, which the target cannot store.
     Symlink,
-    /// It is a device, which is made only where owners and modes are kept.
+    /// It is a device; those are made only if owners and modes are kept.
     Device,
-    /// The directory is in another place of this volume too: that is damaged.
+    /// The directory is in another place of this volume too. The volume is damaged.
     Twice(String),
-    /// With it, more than so many bytes would be copied.
+    /// With this file, more than this many bytes would be copied.
     TooMuch(u64),
-    /// The target of several is not a directory that is there.
+    /// The target of several origins is not an existing directory.
     NoDirectory,
     /// A directory cannot be copied into itself.
     IntoItself,
-    /// What is read from has no name to be copied as.
+    /// The source has no name for the copy.
     NoName,
     /// Something else, in words.
     Words(Cow<'static, str>),
-    /// Whoever was asked wants no more.
+    /// The observer stopped the copy.
     Stopped,
-    /// Another failure, that was told before.
+    /// Another failure, which was reported before.
     Told,
 }
 
-/// What more is to be known of a failure.
+/// An addition to a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum And {
-    /// What is there of it now is not whole.
+    /// The target is left incomplete.
     NotWhole,
-    /// Its extended attributes are left out, and it is copied without them.
+    /// It was copied without its extended attributes.
     WithoutXattrs,
 }
 
 impl And {
-    /// In a few words, for people.
+    /// Returns the addition in a few words, for people.
     pub const fn words(self) -> &'static str {
         match self {
             Self::NotWhole => "what is there of it now is not whole",
@@ -109,14 +109,14 @@ impl Failure {
         self
     }
 
-    /// Nothing more is copied after it.
+    /// Makes this failure end the copy.
     pub(crate) fn stopping(mut self) -> Self {
         self.stops = true;
         self
     }
 
-    /// Returns where, as people write it: a path of the host, `disk.img:/a`. Bytes that a terminal could not show are
-    /// escaped. Empty where it is of no place.
+    /// Returns where it happened, as people write it: a path of the host, `disk.img:/a`.
+    /// Unprintable bytes are escaped. Empty if there is no place.
     pub fn place(&self) -> &str {
         &self.place
     }
@@ -126,17 +126,17 @@ impl Failure {
         &self.why
     }
 
-    /// Returns what more is to be known.
+    /// Returns the addition, if there is one.
     pub fn more(&self) -> Option<And> {
         self.and
     }
 
-    /// Returns whether nothing more is copied after it.
+    /// Returns whether the failure ends the copy.
     pub fn stops(&self) -> bool {
         self.stops
     }
 
-    /// Returns what a program can act on.
+    /// Returns the kind of error, for programs.
     pub fn kind(&self) -> Kind {
         match &self.why {
             Why::Volume(e) => e.kind(),
@@ -207,7 +207,7 @@ impl std::error::Error for Failure {
     }
 }
 
-/// Returns an error of the host in words like ours: in small letters, without its number.
+/// Returns an error of the host in the style of our messages: in lower case, without its number.
 pub fn words(e: &io::Error) -> String {
     let mut words = e.to_string();
     if let Some(at) = words.find(" (os error") {
@@ -220,7 +220,7 @@ pub fn words(e: &io::Error) -> String {
     words
 }
 
-/// Returns what a volume would call an error of the host.
+/// Returns the kind of an error of the host.
 fn kind_of(e: &io::Error) -> Kind {
     match e.kind() {
         io::ErrorKind::NotFound => Kind::NotFound,

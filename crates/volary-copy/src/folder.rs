@@ -1,4 +1,4 @@
-//! A directory of the host, and its files and other nodes: made, written and finished.
+//! A directory of the host, and the nodes in it: made, written and finished.
 
 use super::how::CopyOptions;
 use super::losses::{Loss, Losses};
@@ -15,7 +15,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use volary_core::{FileKind, Name, Time, escape};
 
-/// A directory, and what is to be known to write into it.
+/// A directory that is written into.
 pub(super) struct Folder {
     pub(super) how: CopyOptions,
     pub(super) fd: OwnedFd,
@@ -24,24 +24,26 @@ pub(super) struct Folder {
     path: Vec<u8>,
     /// Its path below the place that the user named.
     pub(super) below: Arc<Vec<u8>>,
-    /// What was copied into it, by device and inode; kept where something was in it before.
+    /// Device and inode of everything copied into it. Only filled if the directory existed before.
     made: Mutex<HashSet<(u64, u64)>>,
     losses: Losses,
     /// Device and inode of the images that are open.
     images: Arc<Vec<(u64, u64)>>,
 }
 
-/// A file that is open to be written.
+/// A file that is open for writing.
 pub(super) struct Opened {
     pub(super) fd: OwnedFd,
     is_new: bool,
+    /// Whether its owner may write it only until its extended attributes are set.
+    is_lent: bool,
 }
 
 impl Folder {
-    /// Opens the directory at a path that the user named.
+    /// Opens a directory by a path that the user gave.
     ///
     /// # Errors
-    /// In one line why it cannot be opened.
+    /// If the directory cannot be opened.
     pub(super) fn at(
         path: &Path,
         how: &CopyOptions,
@@ -63,10 +65,10 @@ impl Folder {
         })
     }
 
-    /// Opens a directory in it, which is made unless it is there.
+    /// Opens a subdirectory, which is made if it does not exist.
     pub(super) fn enter(&self, name: &[u8], meta: &Meta) -> Done<Self> {
         self.check(name)?;
-        // What is copied into it must get in, whatever its mode will be.
+        // The directory must stay writable for its entries, whatever its final mode is.
         let mode = Mode::from_raw_mode(meta.mode & 0o777 | 0o700);
         let is_new = match rustix::fs::mkdirat(&self.fd, name, mode) {
             Ok(()) => true,
@@ -92,7 +94,7 @@ impl Folder {
         })
     }
 
-    /// Makes the directory itself what it is to be like, once all is in it.
+    /// Sets the attributes of the directory itself, once its entries are complete.
     pub(super) fn leave(&self, meta: &Meta, xattrs: &[Xattr]) -> Done {
         let reset = if self.is_new && meta.mode & 0o700 != 0o700 {
             rustix::fs::fchmod(&self.fd, Mode::from_raw_mode(meta.mode & 0o777))
@@ -122,7 +124,8 @@ impl Folder {
         Failure::words(place, words)
     }
 
-    /// Returns what was written goes, if it is new; else what is there is said to be no copy.
+    /// Returns the failure to write a file. Removes a new file; for one that existed before, adds
+    /// that it is incomplete.
     pub(super) fn not_whole(&self, name: &[u8], file: &Opened, e: Errno) -> Failure {
         let failure = self.fail(name, e);
         match self.take_away(name, file) {
@@ -131,13 +134,13 @@ impl Folder {
         }
     }
 
-    /// Makes a file, or opens what is there. `None` if it is to be left.
+    /// Makes a file, or opens an existing one. Returns `None` if the existing one must be kept.
     pub(super) fn opened(&self, name: &[u8], meta: &Meta) -> Done<Option<Opened>> {
         self.check(name)?;
         self.open(name, meta).map_err(|e| self.fail(name, e))
     }
 
-    /// Makes a file that holds `data`.
+    /// Makes a file with `data` as its content.
     pub(super) fn make(&self, name: &[u8], meta: &Meta, data: &[u8]) -> Done {
         match self.opened(name, meta)? {
             Some(file) => self.write(&file, name, meta, data),
@@ -145,18 +148,18 @@ impl Folder {
         }
     }
 
-    /// One name, and nothing that leads elsewhere.
+    /// Refuses anything but a single name, as it could lead elsewhere.
     pub(super) fn check(&self, name: &[u8]) -> Done {
         Name::new(name)
             .map(drop)
             .map_err(|_| self.fail(name, Errno::INVAL))
     }
 
-    /// Makes a file, or opens it to be written. Errors are the host's.
+    /// Makes a file, or opens it for writing. Errors are the host's.
     fn open(&self, name: &[u8], meta: &Meta) -> Result<Option<Opened>, Errno> {
         let (dir, dir_is_new) = (&self.fd, self.is_new);
         let base = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NOCTTY;
-        // Extended attributes are set by who may write it.
+        // Setting extended attributes needs write permission on the file.
         let writable = if meta.has_xattrs { 0o200 } else { 0 };
         let mode = Mode::from_raw_mode(meta.mode & 0o777 | writable);
         let new = rustix::fs::openat(dir, name, base | OFlags::CREATE | OFlags::EXCL, mode);
@@ -165,14 +168,19 @@ impl Folder {
             made => {
                 let fd = made?;
                 self.remember(|| rustix::fs::fstat(&fd))?;
-                return Ok(Some(Opened { fd, is_new: true }));
+                let is_lent = writable & !meta.mode != 0;
+                return Ok(Some(Opened {
+                    fd,
+                    is_new: true,
+                    is_lent,
+                }));
             }
         }
         if !self.gives_way(name, meta)? {
             return Ok(None);
         }
         let there = rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)?;
-        // Opening a device or a fifo does something of itself.
+        // Opening a device or a fifo can have side effects.
         let kind = FileType::from_raw_mode(there.st_mode);
         if !matches!(
             kind,
@@ -190,10 +198,14 @@ impl Folder {
         }
         rustix::fs::ftruncate(&fd, 0)?;
         self.remember(|| Ok(stat))?;
-        Ok(Some(Opened { fd, is_new: false }))
+        Ok(Some(Opened {
+            fd,
+            is_new: false,
+            is_lent: false,
+        }))
     }
 
-    /// Returns whether what is there is to be replaced.
+    /// Returns whether an existing node must be replaced.
     ///
     /// # Errors
     /// [`MADE_BEFORE`], [`OWN_IMAGE`].
@@ -216,7 +228,7 @@ impl Folder {
         Ok(true)
     }
 
-    /// Remembers what was made in a directory that had entries before.
+    /// Remembers a node that was made in a directory that existed before.
     pub(super) fn remember(&self, stat: impl FnOnce() -> Result<Stat, Errno>) -> Result<(), Errno> {
         if !self.is_new {
             let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
@@ -225,7 +237,7 @@ impl Folder {
         Ok(())
     }
 
-    /// Writes a whole file; takes it away if that fails.
+    /// Writes a whole file; removes a new one if that fails.
     pub(super) fn write(&self, file: &Opened, name: &[u8], meta: &Meta, data: &[u8]) -> Done {
         let fd = file.fd.as_fd();
         write_all(fd, data)
@@ -233,7 +245,8 @@ impl Folder {
             .map_err(|e| self.not_whole(name, file, e))
     }
 
-    /// Extended attributes and times, and with -p the owner and the exact mode.
+    /// Sets extended attributes and times, and if attributes are preserved, the owner and the exact
+    /// mode.
     pub(super) fn finish(
         &self,
         fd: BorrowedFd<'_>,
@@ -260,10 +273,19 @@ impl Folder {
         rustix::fs::futimens(fd, &times(meta))
     }
 
-    /// Sets an extended attribute, or notes that it cannot be kept.
+    /// Takes back the write permission that a new file had for its extended attributes.
+    pub(super) fn take_back(&self, file: &Opened, meta: &Meta) -> Result<(), Errno> {
+        if !file.is_lent || self.how.preserve && meta.keeps_modes {
+            return Ok(());
+        }
+        let mode = rustix::fs::fstat(&file.fd)?.st_mode & 0o7777 & !0o200;
+        rustix::fs::fchmod(&file.fd, Mode::from_raw_mode(mode))
+    }
+
+    /// Sets an extended attribute, or records that it cannot be kept.
     ///
     /// # Errors
-    /// What would keep others from being set as well.
+    /// Those that would affect other attributes too.
     fn set_xattr(
         &self,
         fd: BorrowedFd<'_>,
@@ -280,12 +302,13 @@ impl Folder {
         Ok(())
     }
 
-    /// Takes away what was made just now; false if it cannot be, or was there before.
+    /// Removes a file that was just made. Returns false if that fails, or if the file existed
+    /// before.
     pub(super) fn take_away(&self, name: &[u8], file: &Opened) -> bool {
         file.is_new && rustix::fs::unlinkat(&self.fd, name, AtFlags::empty()).is_ok()
     }
 
-    /// Makes something, in place of what is there unless that is to be left: then false.
+    /// Makes a node, and replaces an existing one. Returns false if the existing one must be kept.
     pub(super) fn replace(
         &self,
         name: &[u8],
@@ -305,14 +328,14 @@ impl Folder {
     }
 }
 
-/// Something that this copy made has that name, as another source's, or in another case.
+/// This copy already made a node of that name: for another source, or in another case.
 const MADE_BEFORE: Errno = Errno::ALREADY;
 
-/// It is an image that is open.
+/// The node is an open image.
 const OWN_IMAGE: Errno = Errno::TXTBSY;
 
-/// Gives a node to its owner and group, as far as we may; what mode it is to have. As cp has
-/// it, who may not give files away keeps them, but not as set-uid files of their own.
+/// Gives a node to its owner and group, as far as we may. Returns the mode to set. As in cp, a user
+/// who may not give files away stays their owner, but loses their set-uid and set-gid bits.
 fn given(
     meta: &Meta,
     chown: impl Fn(Option<Uid>, Option<Gid>) -> Result<(), Errno>,
@@ -389,7 +412,7 @@ impl Folder {
         if preserve && meta.kind != FileKind::Symlink {
             let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let node = rustix::fs::openat(dir, name, flags, Mode::empty())?;
-            // Of the node itself, whatever has its name by now.
+            // Changes this node, even if its name leads to another one by now.
             let path = format!("/proc/self/fd/{}", node.as_raw_fd());
             rustix::fs::chmod(path, Mode::from_raw_mode(mode))?;
         }

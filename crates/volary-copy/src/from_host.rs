@@ -1,6 +1,5 @@
-//! Reads trees of the host, by descriptors of directories and one name at a
-//! time: no path is walked twice, and each file costs an open, a stat, a read
-//! and a close.
+//! Reads trees of the host by descriptors of directories and single names. No path is resolved
+//! twice, and each file costs an open, a stat, a read and a close.
 
 use super::content::{Bytes, Content, Unread};
 use super::links::{Id, Links};
@@ -23,25 +22,25 @@ use volary_core::{FileKind, Time, escape};
 /// Reads trees of the host into an [`Outlet`].
 pub(crate) struct HostSource<'a, 'scope, 'env> {
     to: &'a mut Outlet<'scope, 'env>,
-    /// Go into directories.
+    /// Whether to enter directories.
     recursive: bool,
-    /// Follow symlinks.
+    /// Whether to follow symlinks.
     follow: bool,
     shared: &'a Shared<'a>,
     links: &'a mut Links,
     /// The path so far, for messages.
     path: Vec<u8>,
-    /// Device and inode of the directories that are open, to know one that is
-    /// in itself by way of symlinks.
+    /// Device and inode of the directories that are open. They reveal a directory that leads into
+    /// itself by symlinks.
     above: Vec<(u64, u64)>,
 }
 
-/// What sources share.
+/// The state that sources share.
 #[derive(Debug)]
 pub(crate) struct Shared<'a> {
-    /// Everything is to be kept: hard links and extended attributes too.
+    /// Hard links and extended attributes are kept too.
     pub(crate) all: bool,
-    /// Modes of volumes without modes are to be taken as they are shown.
+    /// Modes that a volume without modes shows are taken as real.
     pub(crate) shown_modes: bool,
     pub(crate) report: Report<'a>,
     pub(crate) losses: Losses,
@@ -49,10 +48,10 @@ pub(crate) struct Shared<'a> {
     pub(crate) images: Vec<(u64, u64)>,
 }
 
-/// Bytes that come from somewhere until they end.
+/// A stream that is read to its end.
 pub(crate) struct Input<'a> {
     pub(crate) from: &'a mut dyn Read,
-    /// What it is, for messages.
+    /// Its name, for messages.
     pub(crate) place: &'a str,
 }
 
@@ -78,7 +77,7 @@ impl Pieces for InputPieces<'_, '_> {
     }
 }
 
-/// What a directory holds: names with their zero bytes, and where each begins.
+/// The entries of a directory: names with their zero bytes, and the range and type of each.
 struct Listing {
     names: Vec<u8>,
     entries: Vec<(usize, usize, FileType)>,
@@ -103,17 +102,17 @@ impl<'a, 'scope, 'env> HostSource<'a, 'scope, 'env> {
         }
     }
 
-    /// Reads what is at `path`, as `name`; with no name, what is in the
-    /// directory that is there.
+    /// Reads the node at `path`, and copies it as `name`. Without a name, reads the entries of the
+    /// directory there.
     ///
     /// # Errors
-    /// What stops the copy; what is left out has its line and sets `failed`.
+    /// Those that end the copy. Nodes that are left out are reported.
     pub(crate) fn tree(&mut self, path: &Path, name: Option<&[u8]>) -> Done {
         self.path = path.as_os_str().as_bytes().to_vec();
         let Ok(at) = CString::new(self.path.clone()) else {
             return self.failed(Errno::INVAL);
         };
-        // As cp has it: without -r a symlink that the user names is followed.
+        // As in cp, without -r a symlink that the user names is followed.
         let follow = self.follow || !self.recursive;
         match name {
             Some(name) => self.node(CWD, &at, FileType::Unknown, name, follow),
@@ -127,7 +126,7 @@ impl<'a, 'scope, 'env> HostSource<'a, 'scope, 'env> {
         }
     }
 
-    /// Reads what `input` gives, called `place` in messages, as a file called `name`.
+    /// Reads `input`, and copies it as a file named `name`.
     ///
     /// # Errors
     /// As [`tree`](Self::tree).
@@ -154,7 +153,7 @@ impl<'a, 'scope, 'env> HostSource<'a, 'scope, 'env> {
         self.to.file(name, meta, &mut pieces)
     }
 
-    /// One entry of a directory.
+    /// Reads an entry of a directory.
     fn node(
         &mut self,
         dir: BorrowedFd<'_>,
@@ -173,7 +172,7 @@ impl<'a, 'scope, 'env> HostSource<'a, 'scope, 'env> {
         self.unopened(dir, at, name)
     }
 
-    /// What must not be opened: symlinks, fifos, devices.
+    /// Reads a node that must not be opened: a symlink, fifo or device.
     fn unopened(&mut self, dir: BorrowedFd<'_>, at: &CStr, name: &[u8]) -> Done {
         let stat = match rustix::fs::statat(dir, at, rustix::fs::AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => stat,
@@ -193,14 +192,14 @@ impl<'a, 'scope, 'env> HostSource<'a, 'scope, 'env> {
     }
 
     fn opened(&mut self, dir: BorrowedFd<'_>, at: &CStr, name: &[u8], follow: bool) -> Done {
-        // Not to wait for a fifo that took a file's place.
+        // Does not block on a fifo that replaced the file.
         let mut flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
         if !follow {
             flags |= OFlags::NOFOLLOW;
         }
         let file = match rustix::fs::openat(dir, at, flags, Mode::empty()) {
             Ok(file) => file,
-            // A symlink, or a socket.
+            // It is a symlink or a socket.
             Err(Errno::LOOP | Errno::NXIO) if !follow => return self.unopened(dir, at, name),
             Err(e) => return self.failed(e),
         };
@@ -257,7 +256,7 @@ impl<'a, 'scope, 'env> HostSource<'a, 'scope, 'env> {
         meta
     }
 
-    /// Sends the extended attributes of a file or directory; true if there are any.
+    /// Sends the extended attributes of a file or directory; returns whether there are any.
     fn xattrs(&mut self, file: BorrowedFd<'_>) -> Done<bool> {
         if !self.shared.all {
             return Ok(false);
@@ -280,7 +279,7 @@ impl<'a, 'scope, 'env> HostSource<'a, 'scope, 'env> {
                     self.to.xattr(name, &value)?;
                     sent = true;
                 }
-                // It went meanwhile.
+                // The attribute was removed meanwhile.
                 Err(Errno::NODATA) => {}
                 _ => self
                     .shared
@@ -309,8 +308,8 @@ impl<'a, 'scope, 'env> HostSource<'a, 'scope, 'env> {
         self.to.leave()
     }
 
-    /// All that is in a directory, sorted, so that the same tree gives the
-    /// same volume.
+    /// Reads the entries of a directory in sorted order, so that the same tree gives the same
+    /// volume.
     fn below(&mut self, dir: &OwnedFd) -> Done {
         let mut listing = match list(dir) {
             Ok(listing) => listing,
@@ -393,7 +392,7 @@ fn time(secs: i64, nanos: i128) -> Time {
     Time::new(secs, u32::try_from(nanos).unwrap_or(0))
 }
 
-/// An open file.
+/// An open file of the host.
 struct HostBytes<'a> {
     file: &'a OwnedFd,
     path: &'a [u8],

@@ -22,16 +22,16 @@ use volary_session::{Follow, Listing, PATH_MAX, Session};
 pub(crate) struct VolumeSource<'a, 'scope, 'env> {
     to: &'a mut Outlet<'scope, 'env>,
     session: Session,
-    /// What it is on, if the host may copy from there.
+    /// The volume's device, if the host may copy from it.
     device: Option<Arc<dyn BlockDevice>>,
-    /// Go into directories.
+    /// Whether to enter directories.
     recursive: bool,
-    /// Follow symlinks that the user names.
+    /// Whether to follow symlinks that the user names.
     follow: bool,
     shared: &'a Shared<'a>,
     links: &'a mut Links,
-    /// The directories that it has been in. A damaged volume can have one in two places, or in itself; it is
-    /// entered once.
+    /// Directories that were entered. On a damaged volume, one can be in two places, or in itself;
+    /// it is entered once.
     seen: HashSet<NodeId>,
 }
 
@@ -56,11 +56,11 @@ impl<'a, 'scope, 'env> VolumeSource<'a, 'scope, 'env> {
         }
     }
 
-    /// Reads what is at a place, as `name`; with no name, what is in the
-    /// directory that is there.
+    /// Reads the node at a place, and copies it as `name`. Without a name, reads the entries of the
+    /// directory there.
     ///
     /// # Errors
-    /// What stops the copy; what is left out has its line and sets `failed`.
+    /// Those that end the copy. Nodes that are left out are reported.
     pub(crate) fn tree(&mut self, at: &At, name: Option<&[u8]>) -> Done {
         let follow = if self.follow || !self.recursive {
             Follow::Yes
@@ -80,7 +80,7 @@ impl<'a, 'scope, 'env> VolumeSource<'a, 'scope, 'env> {
         self.or_left_out(read)
     }
 
-    /// Reads the node at a place; that has the same path after as before.
+    /// Reads the node at `at`. The path of `at` is the same afterwards.
     fn node(&mut self, at: &mut At, attr: &Attr, name: &[u8]) -> Done {
         let mut meta = self.meta(attr);
         if self.links.is_made(meta.link) {
@@ -108,10 +108,10 @@ impl<'a, 'scope, 'env> VolumeSource<'a, 'scope, 'env> {
         self.or_left_out(done)
     }
 
-    /// Notes that it enters a directory.
+    /// Records that a directory is entered.
     ///
     /// # Errors
-    /// `Stopped`; if it has been there or is too deep.
+    /// `Stopped`; an error if it was entered before, or its path is too long.
     fn enter(&mut self, at: &At, dir: &Attr) -> Done {
         self.shared.report.observer.check()?;
         if at.path.len() > PATH_MAX {
@@ -127,7 +127,7 @@ impl<'a, 'scope, 'env> VolumeSource<'a, 'scope, 'env> {
         }
     }
 
-    /// What is in a directory, as far as it can be read.
+    /// Reads the entries of a directory, as far as they can be read.
     fn below(&mut self, at: &mut At, dir: &Attr) -> Done {
         self.enter(at, dir)?;
         let fail = |at: &At, e: Error| Err(Failure::at(at, e));
@@ -200,7 +200,7 @@ impl<'a, 'scope, 'env> VolumeSource<'a, 'scope, 'env> {
         }
     }
 
-    /// Sends the extended attributes of a node; true if there are any.
+    /// Sends the extended attributes of a node; returns whether there are any.
     fn xattrs(&mut self, at: &At, attr: &Attr) -> Done<bool> {
         if !self.shared.all || !self.session.caps().has(Caps::XATTRS) {
             return Ok(false);
@@ -229,7 +229,7 @@ impl<'a, 'scope, 'env> VolumeSource<'a, 'scope, 'env> {
         Ok(sent)
     }
 
-    /// Notes that there are older versions, which are not copied.
+    /// Reports older versions, which are not copied.
     fn note_versions(&self, at: &At, node: NodeId) {
         let versions = self.session.getxattr(node, b"user.cedar.versions");
         if versions.is_ok_and(|all| all.contains(&b' ')) {
@@ -241,7 +241,7 @@ impl<'a, 'scope, 'env> VolumeSource<'a, 'scope, 'env> {
         self.or_left_out(Err(Failure::at(at, e).and(And::WithoutXattrs)))
     }
 
-    /// Reports what is left out, and goes on.
+    /// Reports a node that is left out, and goes on.
     fn or_left_out(&self, done: Done) -> Done {
         match done {
             Err(failure) if !failure.stops() => {
@@ -253,15 +253,15 @@ impl<'a, 'scope, 'env> VolumeSource<'a, 'scope, 'env> {
     }
 }
 
-/// An open file.
+/// An open file of the volume.
 struct VolumeBytes<'a> {
     session: &'a Session,
     open: OpenId,
     node: NodeId,
-    /// How long it was when it was opened.
+    /// The file's length when it was opened.
     len: u64,
     at: &'a At,
-    /// Where it lies, if the host may copy from there.
+    /// The places of its bytes, if the host may copy from there.
     places: Option<Places>,
 }
 
@@ -281,7 +281,7 @@ impl Bytes for VolumeBytes<'_> {
         if n > 0 || offset >= self.len {
             return Ok(n);
         }
-        // It ends before its length: it was cut meanwhile, or the rest is lost.
+        // It ends before its length: it was truncated meanwhile, or the rest is lost.
         let now = self.session.getattr(self.node);
         match now.map_err(|e| self.unread(e))?.size {
             size if size <= offset => Ok(0),
@@ -297,14 +297,14 @@ impl Bytes for VolumeBytes<'_> {
         let len = range.end - range.start;
         let found = self.session.extents(self.open, range.start, len, &mut all);
         match found {
-            // Which of it is bad, reading tells.
+            // The reads tell which part is bad.
             Err(e) if matches!(e.kind(), Kind::Corrupt | Kind::Io) => {
                 return Some(vec![(range, false)]);
             }
             Err(_) => return None,
             Ok(()) => {}
         }
-        // A volume may end so what it tells at once: the rest is asked for again.
+        // A volume may end an incomplete answer so: the rest is asked for again.
         if all.len() > 1 {
             all.pop_if(|last| last.place == ExtentPlace::Encoded);
         }
@@ -318,7 +318,7 @@ impl Bytes for VolumeBytes<'_> {
     fn host_range(&mut self, range: Range<u64>) -> Option<HostRange> {
         let places = self.places.as_mut()?;
         let found = places.find((self.open, self.node), range);
-        // It is not asked again when it does not say.
+        // After a refusal, places are not asked for again.
         found.unwrap_or_else(|| {
             self.places = None;
             None

@@ -1,5 +1,5 @@
-//! A second thread that writes files of the host: many small ones cost the host more than they
-//! cost to read.
+//! A second thread that writes files of the host, as the host takes longer to write many small
+//! files than to read them.
 
 use super::folder::{Folder, Opened};
 use super::stream::Files;
@@ -8,22 +8,23 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use std::thread::{Builder, available_parallelism};
 
-/// Files of a directory, and each opened; fewer if the last says `Stopped`.
+/// Files of a directory, and the result of opening each. There are fewer results if the last one
+/// ends the copy.
 pub(super) type Job = (Arc<Folder>, Files, Vec<Done<Option<Opened>>>);
 
-/// Jobs that wait at most: their files are open.
+/// The most jobs that wait, as their files are open.
 const JOBS: usize = 4;
 
-/// The thread. It ends when this is dropped, with all that was given to it done.
+/// The helper thread. Dropping it waits until all its jobs are done.
 pub(super) struct Helper {
     jobs: SyncSender<Job>,
     done: Receiver<Vec<Done>>,
-    /// Jobs of which nothing was told yet.
+    /// Jobs whose results were not returned yet.
     under_way: usize,
 }
 
 impl Helper {
-    /// One, if there is a processor for it.
+    /// Starts a helper, if there is a second processor for it.
     pub(super) fn new() -> Option<Self> {
         if available_parallelism().is_ok_and(|n| n.get() < 2) {
             return None;
@@ -56,13 +57,16 @@ impl Helper {
         told.into_iter().flatten().collect()
     }
 
-    /// Waits until all files are written; tells what came of those of which nothing was told.
+    /// Waits until all files are written. Returns the results that were not returned yet.
     pub(super) fn settle(&mut self) -> Vec<Done> {
         let mut all = Vec::new();
         for _ in 0..std::mem::take(&mut self.under_way) {
             match self.done.recv() {
                 Ok(told) => all.extend(told),
-                Err(_) => return vec![Err(died())],
+                Err(_) => {
+                    all.push(Err(died()));
+                    break;
+                }
             }
         }
         all

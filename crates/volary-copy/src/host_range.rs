@@ -1,8 +1,10 @@
-//! Copies stretches of a volume's file inside the kernel, from the image to a file of the host. A read and a write
-//! copy twice; the kernel copies once, or not at all where files can share blocks.
+//! Copies stretches of a volume's file inside the kernel, from the image to a file of the host.
+//! Reading and writing copies twice; the kernel copies once, or not at all if files can share
+//! blocks.
 //!
-//! The driver writes dirty data to the image before it tells where a stretch lies. If the file changes before the
-//! copy ends, or if the kernel does not copy, the stretch is read and written in the ordinary way.
+//! The driver writes dirty data to the image before it tells where a stretch lies. If the file
+//! changes before the copy ends, or if the kernel does not copy, the stretch is read and written in
+//! the ordinary way.
 
 use crate::observer::Observer;
 use rustix::fs::{FallocateFlags, SeekFrom};
@@ -14,28 +16,29 @@ use std::sync::Arc;
 use volary_core::{BlockDevice, Extent, NodeId, OpenId, Place as ExtentPlace};
 use volary_session::Session;
 
-/// Shortest stretch that the kernel copies; many shorter ones fit into one batch of the ordinary way.
+/// The shortest stretch that the kernel copies; many shorter ones fit into one batch of the
+/// ordinary way.
 const LEN_MIN: u64 = 128 << 10;
 
-/// Longest stretch of one copy, which bounds how long an interrupt waits.
+/// The longest stretch of one copy, which bounds how long an interrupt waits.
 const LEN_MAX: u64 = 8 << 20;
 
-/// `f_type` of ext4. There, writing into preallocated room takes three quarters of the processor time; elsewhere
-/// preallocation costs time, or prevents shared blocks.
+/// `f_type` of ext4. On it, writing into preallocated space takes three quarters of the processor
+/// time. Elsewhere preallocation costs time, or prevents shared blocks.
 const EXT4: u64 = 0xef53;
 
-/// Bytes for which places are asked at once.
+/// How many bytes of a file's extents are asked for at once.
 const AHEAD: u64 = 16 << 20;
 
-/// A stretch, and how to find out whether it still is where it was.
+/// A stretch of a file, and the means to tell whether it has changed.
 pub(crate) struct HostRange {
     device: Arc<dyn BlockDevice>,
-    /// Where it is on the device.
+    /// Byte offset on the device.
     at: u64,
     len: u64,
     session: Session,
     node: NodeId,
-    /// The node's count of changes before it was asked where it lies.
+    /// The node's change number before its extents were read.
     change: u64,
 }
 
@@ -49,17 +52,17 @@ impl fmt::Debug for HostRange {
 }
 
 impl HostRange {
-    /// Returns bytes.
+    /// Returns the length in bytes.
     pub(super) const fn len(&self) -> u64 {
         self.len
     }
 
-    /// Lets the host copy it to the position of `into`, which then stands behind the bytes that were
-    /// copied. Returns how many these are: fewer if the host does not copy more, and 0 if the file
-    /// has changed.
+    /// Lets the host copy the stretch to the current position of `into`, and moves the position
+    /// behind the copied bytes. Returns their number: fewer if the host copies no more, and 0 if
+    /// the file has changed.
     ///
     /// # Errors
-    /// If `into` cannot be put back: what it holds is wrong.
+    /// If the position of `into` cannot be restored: its content is then wrong.
     pub(super) fn copy_to(
         &self,
         into: BorrowedFd<'_>,
@@ -84,17 +87,17 @@ impl HostRange {
     }
 }
 
-/// Preallocates a file's room on the host, where that pays.
+/// Preallocates a file's space on the host, if that pays.
 fn give_room(file: BorrowedFd<'_>, (start, len): (u64, u64)) {
     let is_ext4 = |stat: rustix::fs::StatFs| u64::try_from(stat.f_type) == Ok(EXT4);
     if rustix::fs::fstatfs(file).is_ok_and(is_ext4) {
-        // What goes wrong is told by the write.
+        // The write that follows reports any error.
         let _ = rustix::fs::fallocate(file, FallocateFlags::KEEP_SIZE, start, len);
     }
 }
 
-/// Copies from a file to where another one stands; gives how many bytes. Files of two file systems
-/// are copied through a pipe of the kernel's.
+/// Copies from a file to the current position of another one. Returns the number of bytes. Between
+/// two file systems, copies through a pipe inside the kernel.
 fn copy(
     (from, at): (BorrowedFd<'_>, u64),
     into: BorrowedFd<'_>,
@@ -117,7 +120,7 @@ fn copy(
             Err(Errno::XDEV | Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) if shares => {
                 shares = false;
             }
-            // A read or a write meets it again, and tells of it.
+            // A read or a write meets the same error, and reports it.
             Err(_) => break,
         }
     }
@@ -128,14 +131,15 @@ fn copy(
 pub(super) struct Places {
     device: Arc<dyn BlockDevice>,
     session: Session,
-    /// What is known of it, in order, of which range, and at which count of changes.
+    /// Known extents of the file, in order, the range they cover, and the change number they are
+    /// valid for.
     known: Vec<Extent>,
     range: Range<u64>,
     change: u64,
 }
 
 impl Places {
-    /// Of a file of a volume that is on this device.
+    /// Returns the places for a file of a volume on this device.
     pub(super) fn new(device: &Arc<dyn BlockDevice>, session: &Session) -> Self {
         Self {
             device: Arc::clone(device),
@@ -146,8 +150,8 @@ impl Places {
         }
     }
 
-    /// Returns what lies in a file of the host from the beginning of `range` on, if it is long. The outer
-    /// `None` is a volume or a device that does not say.
+    /// Returns the first part of `range` if it is long and lies in a file of the host. The outer
+    /// `None` means that the volume or the device cannot tell.
     #[expect(clippy::option_option, reason = "the outer one is who does not say")]
     pub(super) fn find(
         &mut self,
@@ -177,7 +181,7 @@ impl Places {
         }))
     }
 
-    /// Returns where on the device, and how many bytes.
+    /// Returns the offset on the device of the beginning of `range`, and how many bytes lie there.
     fn place(&self, range: &Range<u64>) -> Option<(u64, u64)> {
         let before = |extent: &Extent| extent.offset <= range.start;
         let last = self.known.partition_point(before).checked_sub(1)?;

@@ -6,35 +6,35 @@ use volary_core::Time;
 /// How to copy.
 #[derive(Clone, Copy, Debug)]
 pub struct CopyOptions {
-    /// Copy directories, with all that is below.
+    /// Copy directories, with everything below them.
     pub recursive: bool,
-    /// Copy what symlinks of the host lead to.
+    /// Copy the targets of the host's symlinks.
     pub dereference: bool,
     /// Keep owners and exact modes.
     pub preserve: bool,
     /// Keep hard links and extended attributes.
     pub everything: bool,
-    /// Leave what is there.
+    /// Keep existing nodes as they are.
     pub no_clobber: bool,
-    /// Replace only what is older.
+    /// Replace only older nodes.
     pub update: bool,
-    /// Who owns what is copied into a volume, unless owners are kept.
+    /// The owner of nodes copied into a volume, unless owners are kept.
     pub uid: u32,
-    /// Their group.
+    /// The group of these nodes.
     pub gid: u32,
-    /// They own it even where owners are kept.
+    /// Use this owner and group even if owners are kept.
     pub owner_is_given: bool,
-    /// What modes lack in a volume, where the source has none.
+    /// Bits to clear in modes on a volume, if the source has no modes.
     pub umask: u32,
-    /// Modes of volumes without modes are taken as they are shown.
+    /// Take modes that a volume without modes shows as real.
     pub shown_modes: bool,
-    /// The time of files that are read from an input.
+    /// The time stamp of files that are read from an input.
     pub now: Time,
 }
 
 impl CopyOptions {
-    /// Returns options by which trees are copied whole, with modes and times as far as the target can keep them,
-    /// and belong to this user.
+    /// Returns options to copy whole trees, owned by this user. Modes and times are copied as far
+    /// as the target can keep them.
     pub fn new(uid: u32, gid: u32, now: Time) -> Self {
         Self {
             recursive: true,
@@ -52,12 +52,12 @@ impl CopyOptions {
         }
     }
 
-    /// Returns whether what is there is to be left.
+    /// Returns whether an existing node must be kept.
     pub(crate) fn keeps(&self, there: Time, new: Time) -> bool {
         self.no_clobber || self.update && there >= new
     }
 
-    /// Returns who owns what is copied.
+    /// Returns the owner and group of a copied node.
     pub(crate) fn owner(&self, meta: &Meta) -> (u32, u32) {
         let keeps = self.preserve && !self.owner_is_given;
         if keeps {

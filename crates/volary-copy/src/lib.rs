@@ -1,25 +1,25 @@
 //! Copies of trees: from the host into volumes, out of them, and between volumes.
 //!
-//! [`Copies::copy`] takes what is to be copied ([`Origin`]), where to ([`Target`]) and how
-//! ([`CopyOptions`]). It tells an [`Observer`] what could not be copied or kept, and goes on; what
-//! it returns sums that up. Files of the host are read and written by descriptors of directories
-//! and single names, so that nothing is written outside of the target, whatever names a volume has.
+//! [`Copies::copy`] takes what to copy ([`Origin`]), where to ([`Target`]) and how
+//! ([`CopyOptions`]). It tells an [`Observer`] what could not be copied or kept, and goes on; its
+//! result sums that up. It accesses files of the host by descriptors of directories and single
+//! names. So nothing is written outside of the target, whatever names a volume has.
 //!
 //! | module | what |
 //! |---|---|
-//! | `failure`, `observer`, `losses` | why something was not copied; who is told; what could not be kept |
-//! | `stream` | a tree on its way, from a thread that reads to one that writes |
-//! | `from_host`, `from_volume` | what reads |
-//! | `to_host`, `to_volume`, `to_output` | what writes |
-//! | `folder` | a directory of the host, and what is made in it |
-//! | `helper` | a second thread that makes files of the host |
-//! | `content` | a file's data, holes and what cannot be read |
+//! | `failure`, `observer`, `losses` | failures; who is told of them; what a target cannot keep |
+//! | `stream` | the stream of nodes from a thread that reads to one that writes |
+//! | `from_host`, `from_volume` | sources |
+//! | `to_host`, `to_volume`, `to_output` | sinks |
+//! | `folder` | a directory of the host, and the nodes made in it |
+//! | `helper` | a second thread that writes files of the host |
+//! | `content` | a file's data, holes and unreadable stretches |
 //! | `host_range` | stretches of a volume's file that the host copies from the image |
-//! | `how` | what both sinks want to know |
+//! | `how` | options of a copy |
 //! | `links` | nodes with several names |
 //! | `place` | places in volumes |
 //! | `xattrs` | extended attributes, and DOS attributes in one |
-//! | `target`, `copies` | where what is copied goes to; a copy as a whole |
+//! | `target`, `copies` | where the nodes go; a copy as a whole |
 #![forbid(unsafe_code)]
 #![cfg_attr(
     not(test),

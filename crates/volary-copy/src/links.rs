@@ -1,15 +1,15 @@
-//! Nodes with several names, on their way.
+//! Nodes with several names, while they are copied.
 //!
-//! The source counts how many names of a node are still to come, and says so with each
-//! ([`Link`]); the sink remembers where it made the first ([`Made`]). Both forget a node
-//! with its last name, so that only nodes of which some names are outstanding take memory.
+//! The source counts how many names of a node are still to come, and passes that on with each
+//! ([`Link`]). The sink remembers where it made the first ([`Made`]). Both forget a node with its
+//! last name, so that only nodes with outstanding names take memory.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use volary_core::NodeId;
 
-/// Why a further name of a node is not copied.
+/// Why another name of a node is not copied.
 pub(crate) const OTHER_NAME: &str = "another name of a file that could not be copied; left out";
 
 /// A node of a source.
@@ -17,11 +17,11 @@ pub(crate) const OTHER_NAME: &str = "another name of a file that could not be co
 pub(crate) enum Id {
     /// Device and inode of the host.
     Host(u64, u64),
-    /// A volume, by the address of what is open, and its node.
+    /// A volume, by the address of its open state, and the node in it.
     Volume(usize, NodeId),
 }
 
-/// That a node has more names than this one.
+/// Marks a node that has more names than this one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Link {
     pub(crate) id: Id,
@@ -44,7 +44,7 @@ pub(crate) enum Spot {
     },
 }
 
-/// What the sink made of nodes that have more names. Source and sink share it.
+/// Where the sink made nodes that have more names. Source and sink share it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Made(Arc<Mutex<HashMap<Id, Spot>>>);
 
@@ -53,12 +53,12 @@ impl Made {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns where the node is, if it is made.
+    /// Returns where the node was made, if it was.
     pub(crate) fn get(&self, id: Id) -> Option<Spot> {
         self.map().get(&id).cloned()
     }
 
-    /// Remembers where the node is, as long as more names come.
+    /// Remembers where the node was made, while more names are to come.
     pub(crate) fn made(&self, link: Link, spot: Spot) {
         let mut map = self.map();
         if link.last {
@@ -68,13 +68,13 @@ impl Made {
         }
     }
 
-    /// Forgets the node: its next name gets a node of its own.
+    /// Forgets the node: its next name becomes a new node.
     pub(crate) fn forget(&self, id: Id) {
         self.map().remove(&id);
     }
 }
 
-/// The nodes of which a source has seen some names and not all.
+/// Nodes of which a source has seen some names but not all.
 #[derive(Debug, Default)]
 pub(crate) struct Links {
     left: HashMap<Id, u32>,
@@ -82,12 +82,12 @@ pub(crate) struct Links {
 }
 
 impl Links {
-    /// Returns what the sink remembers.
+    /// Returns the sink's record of nodes that were made.
     pub(crate) fn made(&self) -> Made {
         self.made.clone()
     }
 
-    /// Returns a name of a node that has `names` of them; `None` if it is the only one.
+    /// Counts a name of a node with `names` names. Returns `None` if the node has no other.
     pub(crate) fn meet(&mut self, id: Id, names: u32) -> Option<Link> {
         if names < 2 && !self.left.contains_key(&id) {
             return None;
@@ -106,8 +106,8 @@ impl Links {
         })
     }
 
-    /// Returns whether the sink needs no content for this name. If it does not know of the first name
-    /// yet, content comes once more, and the sink leaves it.
+    /// Returns whether the sink needs no content for this name. If the sink has not made the first
+    /// name yet, the content is sent again, and the sink ignores it.
     pub(crate) fn is_made(&self, link: Option<Link>) -> bool {
         link.is_some_and(|link| link.again && self.made.get(link.id).is_some())
     }
@@ -128,7 +128,7 @@ mod tests {
         links.made().made(first, Spot::Node(node()));
         let second = links.meet(id, 3).unwrap();
         assert!(links.is_made(Some(second)) && !second.last);
-        // It may have lost names meanwhile.
+        // The node may have lost names meanwhile.
         let third = links.meet(id, 1).unwrap();
         assert!(third.again && third.last);
         links.made().made(third, Spot::Node(node()));

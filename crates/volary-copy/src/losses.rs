@@ -1,4 +1,4 @@
-//! What a copy could not keep, told once for each kind.
+//! What a copy could not keep, reported once for each kind.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Loss {
-    /// Several names of one file: each is a file of its own.
+    /// Several names of one file: each becomes a separate file.
     Links,
     /// Extended attributes.
     Xattrs,
@@ -18,9 +18,9 @@ pub enum Loss {
     Versions,
     /// Owner, group or mode.
     Owners,
-    /// Holes, which are filled.
+    /// Holes, which are filled with zeros.
     Holes,
-    /// Times, to which the nearest is set.
+    /// Times, which are set to the nearest that the target can keep.
     Times,
 }
 
@@ -38,7 +38,7 @@ impl Loss {
         }
     }
 
-    /// Returns whether `mv` leaves the source in its place for it: what it had would be gone.
+    /// Returns whether the loss makes `mv` keep the source, as it would be gone otherwise.
     const fn is_of_content(self) -> bool {
         matches!(
             self,
@@ -47,17 +47,17 @@ impl Loss {
     }
 }
 
-/// Which losses are told.
+/// Which losses are reported.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Told {
-    /// None was promised to be kept.
+    /// None, as nothing was promised to be kept.
     #[default]
     None,
     /// Owners, modes and times (`-p`).
     Attributes,
     /// All (`-a`).
     All,
-    /// What would be gone with the source (`mv`).
+    /// Those that would be gone with the source (`mv`).
     Content,
 }
 
@@ -68,7 +68,7 @@ pub(crate) struct Losses {
     all: Arc<Mutex<BTreeMap<Loss, Places>>>,
 }
 
-/// Where something was lost.
+/// The places of a loss.
 #[derive(Debug)]
 struct Places {
     first: String,
@@ -84,7 +84,7 @@ impl Losses {
         }
     }
 
-    /// Returns whether this kind is told.
+    /// Returns whether this kind of loss is reported.
     pub(crate) fn tells(&self, loss: Loss) -> bool {
         match self.told {
             Told::None => false,
@@ -94,7 +94,7 @@ impl Losses {
         }
     }
 
-    /// Notes a loss, if its kind is told.
+    /// Records a loss, if its kind is reported.
     pub(crate) fn note(&self, loss: Loss, place: impl FnOnce() -> String) {
         if !self.tells(loss) {
             return;
@@ -118,7 +118,7 @@ impl Losses {
         }
     }
 
-    /// Tells of each kind; true if there were any.
+    /// Reports each kind of loss; returns whether there were any.
     pub(crate) fn report(&self, tell: &mut dyn FnMut(Lost)) -> bool {
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         let all = std::mem::take(&mut *all);
@@ -133,12 +133,12 @@ impl Losses {
     }
 }
 
-/// What a target could not keep, and where.
+/// A loss, and where it happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lost {
-    /// What.
+    /// The kind of loss.
     pub loss: Loss,
-    /// The first place of those that had it.
+    /// The first place that had it.
     pub place: String,
     /// How many places had it.
     pub count: u64,

@@ -1,13 +1,13 @@
-//! [`Observer`]: who is told how a copy goes.
+//! [`Observer`]: follows a copy.
 
 use crate::failure::{Done, Failure};
 use crate::losses::Lost;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Is told how a copy goes, and can end it. It may be called on several threads at the same time.
+/// Is told how a copy proceeds, and can end it. Several threads may call it at the same time.
 pub trait Observer: Sync {
-    /// Something was not copied, or not whole; the copy goes on.
+    /// Something was not copied, or not completely; the copy goes on.
     fn failed(&self, failure: &Failure) {
         let _ = failure;
     }
@@ -17,17 +17,17 @@ pub trait Observer: Sync {
         let _ = damage;
     }
 
-    /// The target could not keep something; once for each kind, at the end.
+    /// The target could not keep something. Called once for each kind, at the end.
     fn lost(&self, lost: &Lost) {
         let _ = lost;
     }
 
-    /// So many more files have ended, and so many more bytes were copied.
+    /// Reports how many more files have ended, and how many more bytes were copied.
     fn copied(&self, files: u64, bytes: u64) {
         let _ = (files, bytes);
     }
 
-    /// Returns whether nothing more is wanted: asked between parts of files.
+    /// Returns whether the copy must stop. Called between parts of files.
     fn is_stopped(&self) -> bool {
         false
     }
@@ -35,7 +35,7 @@ pub trait Observer: Sync {
 
 impl dyn Observer + '_ {
     /// # Errors
-    /// `Stopped`, if nothing more is wanted.
+    /// `Stopped` if the copy must stop.
     pub(crate) fn check(&self) -> Done {
         match self.is_stopped() {
             true => Err(Failure::stopped()),
@@ -44,18 +44,18 @@ impl dyn Observer + '_ {
     }
 }
 
-/// Tells nobody, goes on to the end.
+/// Ignores all reports, and never ends the copy.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Unobserved;
 
 impl Observer for Unobserved {}
 
-/// What could not be read of a file.
+/// Stretches of a file that could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Damage {
     /// Bytes from `first` to `last` are zeros in the copy.
     Stretch {
-        /// Which file.
+        /// The file.
         place: String,
         /// The first byte.
         first: u64,
@@ -64,13 +64,13 @@ pub enum Damage {
         /// Why.
         why: String,
     },
-    /// So many more stretches are, each of which is not told of.
+    /// More stretches are zeros, which are not reported one by one.
     More {
-        /// Which file.
+        /// The file.
         place: String,
-        /// How many stretches.
+        /// The number of these stretches.
         stretches: u32,
-        /// Bytes of all that is zeros, of those that were told of as well.
+        /// The bytes of all unreadable stretches of the file, including those that were reported.
         bytes: u64,
     },
 }
@@ -99,7 +99,7 @@ impl fmt::Display for Damage {
     }
 }
 
-/// What a source tells, and whether anything was left out.
+/// Reports of a source, and whether anything was left out.
 pub(crate) struct Report<'a> {
     pub(crate) observer: &'a dyn Observer,
     incomplete: AtomicBool,
@@ -113,7 +113,7 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// Tells what is left out.
+    /// Reports something that is left out.
     pub(crate) fn failed(&self, failure: &Failure) {
         self.note_incomplete();
         self.observer.failed(failure);

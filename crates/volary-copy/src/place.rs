@@ -1,4 +1,4 @@
-//! Places in volumes: [`VolumePlace`] of who copies; [`At`] for messages and for walking.
+//! Places in volumes: [`VolumePlace`] for callers; [`At`] for messages and for walking.
 
 use std::fmt;
 use std::os::unix::fs::MetadataExt;
@@ -7,11 +7,11 @@ use std::sync::Arc;
 use volary_core::{BlockDevice, escape};
 use volary_session::Session;
 
-/// A path in a volume, and how people name that.
+/// A path in a volume, with the volume's name for messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct At {
     pub(crate) volume: Arc<str>,
-    /// From the root: begins with `/`.
+    /// The path from the root; begins with `/`.
     pub(crate) path: Vec<u8>,
 }
 
@@ -29,8 +29,8 @@ impl At {
         self.with_path(join(&self.path, name))
     }
 
-    /// Goes to the place named `name` in this one. Gives the length of the path before: cut to that, it is the
-    /// same place again.
+    /// Goes to the place named `name` in this one. Returns the length of the path before;
+    /// truncating the path to it goes back.
     pub(crate) fn enter(&mut self, name: &[u8]) -> usize {
         let before = self.path.len();
         if self.path.last() != Some(&b'/') {
@@ -53,7 +53,7 @@ impl fmt::Display for At {
     }
 }
 
-/// `dir/name`.
+/// Returns `dir/name`.
 pub(crate) fn join(dir: &[u8], name: &[u8]) -> Vec<u8> {
     let mut path = dir.to_vec();
     if path.last() != Some(&b'/') {
@@ -66,13 +66,14 @@ pub(crate) fn join(dir: &[u8], name: &[u8]) -> Vec<u8> {
 /// A place in a volume.
 #[derive(Clone)]
 pub struct VolumePlace {
-    /// Who copies.
+    /// The session that copies.
     pub session: Session,
     /// The path, from the root.
     pub path: Vec<u8>,
-    /// The device that the volume is on, if the host may copy long stretches of files from there; for reading.
+    /// The volume's device, for reading, if the host may copy long stretches of files from it.
     pub device: Option<Arc<dyn BlockDevice>>,
-    /// The image that the volume is on, if there is one: it is not copied itself, nor written over.
+    /// Device and inode of the volume's image, if there is one. It is neither copied nor
+    /// overwritten.
     pub image: Option<(u64, u64)>,
 }
 

@@ -1,10 +1,8 @@
-//! A tree on its way: what a source reads and a sink writes, in batches.
+//! The stream of nodes that a source reads and a sink writes, in batches.
 //!
-//! A copy begins in one thread, with one batch that is filled and emptied in
-//! turn: most end before a second thread would pay. One that goes on past
-//! `ALONE` bytes gets a thread for the sink; the source then runs ahead of it by at
-//! most `BATCHES` batches, so the memory that a copy takes does not grow with
-//! what is copied.
+//! A copy begins in one thread, with one batch that is filled and emptied in turn: most copies end
+//! before a second thread would pay. After `ALONE` bytes the sink gets its own thread. The source
+//! then runs ahead of it by at most `BATCHES` batches, which bounds the memory of a copy.
 
 mod batch;
 mod outlet;
@@ -19,12 +17,12 @@ use crate::observer::Observer;
 use batch::Batch;
 use pump::{Pump, Skip};
 
-/// Runs a copy: `source` in this thread, the sink in this one or, in time, in
-/// one of its own, up to `budget`.
+/// Runs a copy within `budget`: `source` in this thread, and the sink first in this one and later
+/// perhaps in its own.
 ///
 /// # Errors
-/// What stopped it: of the sink, or else of the source. Failures of single
-/// files are told to `observer`.
+/// The failure that ended the copy: the sink's, or else the source's. Failures of single files are
+/// reported to `observer`.
 pub(crate) fn run(
     source: impl FnOnce(&mut Outlet<'_, '_>) -> Done,
     sink: &mut dyn Sink,
@@ -49,7 +47,7 @@ pub(crate) fn run(
             observer,
         };
         let read = source(&mut outlet);
-        // What was read is worth writing, whatever ended the reading.
+        // The batch is worth writing, even if reading has failed.
         outlet.finish().and(read)
     })
 }

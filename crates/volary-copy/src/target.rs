@@ -1,4 +1,4 @@
-//! Where what is copied goes to: into a directory that is there, or to a new name.
+//! Where copied nodes go: into an existing directory, or to a new name.
 
 use crate::failure::{Done, Failure, Why};
 use crate::place::{At, VolumePlace};
@@ -7,17 +7,18 @@ use std::path::{Path, PathBuf};
 use volary_core::{FileKind, Kind, NodeId};
 use volary_session::{Follow, PATH_MAX, Session};
 
-/// A directory of the host to write into, and the name to write as, if the target is not a directory that is there.
+/// A directory of the host to write into. `name` is the name to write as, if the target is not an
+/// existing directory.
 pub(crate) struct HostTarget {
     pub(crate) dir: PathBuf,
     pub(crate) name: Option<Vec<u8>>,
 }
 
 impl HostTarget {
-    /// Returns where `count` things go that are copied to `path`.
+    /// Returns the target for `count` origins that are copied to `path`.
     ///
     /// # Errors
-    /// Several go into a directory only; for a path that ends nowhere.
+    /// If several origins go elsewhere than into a directory, or if the path has no last name.
     pub(crate) fn of(path: &Path, count: usize) -> Done<Self> {
         if path.is_dir() {
             return Ok(Self {
@@ -40,7 +41,7 @@ impl HostTarget {
     }
 }
 
-/// A directory of a volume to write into, where it is, and the name to write as.
+/// A directory of a volume to write into, its place, and the name to write as.
 pub(crate) struct VolumeTarget {
     pub(crate) dir: NodeId,
     pub(crate) at: At,
@@ -48,10 +49,10 @@ pub(crate) struct VolumeTarget {
 }
 
 impl VolumeTarget {
-    /// Returns where `count` things go that are copied to `at`.
+    /// Returns the target for `count` origins that are copied to `at`.
     ///
     /// # Errors
-    /// Several go into a directory only; the volume's.
+    /// If several origins go elsewhere than into a directory; errors of the volume.
     pub(crate) fn of(session: &Session, at: &At, count: usize) -> Done<Self> {
         let fail = |e| Failure::at(at, e);
         match session.walk(&at.path, Follow::Yes) {
@@ -77,17 +78,17 @@ impl VolumeTarget {
         }
     }
 
-    /// Refuses to copy a directory into itself: it would never end.
+    /// Refuses to copy a directory into itself, as that would never end.
     ///
     /// # Errors
-    /// If it would.
+    /// `IntoItself`, or the volume's.
     pub(crate) fn refuse(&self, from: &VolumePlace, session: &Session) -> Done {
         let at = from.at();
         let Ok(source) = session.walk(&at.path, Follow::Yes) else {
             return Ok(());
         };
         let mut dir = self.dir;
-        // As many steps as a path can have.
+        // A path has at most this many steps.
         for _ in 0..PATH_MAX {
             if dir == source.node {
                 return Err(Failure::new(at.to_string(), Why::IntoItself));
@@ -103,7 +104,8 @@ impl VolumeTarget {
     }
 }
 
-/// Returns the name by which a path of the host is copied; none for what is in the directory alone.
+/// Returns the name for a copy of a path of the host. `None` if only the directory's entries are
+/// copied.
 pub(crate) fn own_name(path: &Path) -> Option<Vec<u8>> {
     match path.as_os_str().as_bytes() {
         bytes if bytes.ends_with(b"/.") || bytes == b"." => None,

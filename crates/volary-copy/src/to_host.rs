@@ -1,8 +1,8 @@
 //! Writes trees to the host.
 //!
-//! Names come from the volume and may be anything. Each is checked to be one
-//! name, and everything is made relative to the descriptor of its directory
-//! without following symlinks: nothing is written outside of the target.
+//! Names come from the volume and may be anything. Each is checked to be a single name. Every node
+//! is made relative to the descriptor of its directory, without following symlinks, so nothing is
+//! written outside of the target.
 
 use super::folder::{Folder, Opened, id, write_all};
 use super::helper::Helper;
@@ -23,12 +23,11 @@ use volary_core::FileKind;
 
 /// Writes into a directory of the host.
 pub(crate) struct HostSink<'a> {
-    /// The directories that are open, the innermost last; the first is the
-    /// place that the user named.
+    /// The open directories, the innermost last; the first is the place that the user named.
     dirs: Vec<Dir>,
     file: Option<Writing>,
     helper: Option<Helper>,
-    /// Extended attributes of what comes next.
+    /// Extended attributes of the next node.
     xattrs: Vec<Xattr>,
     made: Made,
     observer: &'a dyn Observer,
@@ -36,7 +35,7 @@ pub(crate) struct HostSink<'a> {
 
 struct Dir {
     folder: Arc<Folder>,
-    /// What it is to be like when it is left.
+    /// The attributes to set when the directory is left.
     meta: Option<Meta>,
     xattrs: Vec<Xattr>,
 }
@@ -47,21 +46,21 @@ struct Writing {
     name: Vec<u8>,
     meta: Meta,
     xattrs: Vec<Xattr>,
-    /// It ends with a hole.
+    /// The file ends with a hole.
     hole: bool,
 }
 
-/// From so many files in a row on, a helper writes them.
+/// With at least this many files in a row, a helper writes them.
 const HELPED_FROM: usize = 16;
 
-/// Files that are given to the helper at once: each is open.
+/// The number of files in one job of the helper. All of them are open.
 const HELPED: usize = 16;
 
 impl<'a> HostSink<'a> {
     /// Returns a sink that writes into the directory at `path`.
     ///
     /// # Errors
-    /// In one line why it cannot be opened.
+    /// If the directory cannot be opened.
     pub(crate) fn new(
         path: &Path,
         how: &CopyOptions,
@@ -90,21 +89,21 @@ impl<'a> HostSink<'a> {
         dir.ok_or_else(|| Failure::words("", "no directory to write into"))
     }
 
-    /// Writes; the file is closed after its last part, and taken away if
-    /// something fails.
+    /// Writes data. Closes the file after its last part; removes a new file if something fails.
     fn write(&mut self, mut file: Writing, data: &[u8], more: bool) -> Done {
         file.hole &= data.is_empty();
         let written = write_all(file.opened.fd.as_fd(), data);
         self.written(file, written, more)
     }
 
-    /// Ends a file if nothing more comes.
+    /// Finishes a file if no more content follows.
     fn written(&mut self, file: Writing, mut written: Result<(), Errno>, more: bool) -> Done {
         let (folder, fd) = (&file.folder, file.opened.fd.as_fd());
         if !more {
             written = written
                 .and_then(|()| if file.hole { end_here(fd) } else { Ok(()) })
                 .and_then(|()| folder.finish(fd, &file.name, &file.meta, &file.xattrs))
+                .and_then(|()| folder.take_back(&file.opened, &file.meta))
                 .and_then(|()| {
                     self.keep_link(folder, &file.name, &file.meta, rustix::fs::fstat(fd))
                 });
@@ -132,7 +131,7 @@ impl<'a> HostSink<'a> {
         Ok(())
     }
 
-    /// Makes a name for a node that was made before; `None` if none was.
+    /// Makes another name for a node that was made before; `None` if it was not.
     fn linked(&mut self, name: &[u8], meta: &Meta) -> Option<Done> {
         let link = meta.link.filter(|link| link.again)?;
         let spot = self.made.get(link.id)?;
@@ -150,7 +149,7 @@ impl<'a> HostSink<'a> {
                 Ok(())
             }
             Err(e) => {
-                // Its next name is copied anew.
+                // The next name becomes a new node.
                 self.made.forget(link.id);
                 Err(folder.fail(name, e))
             }
@@ -186,7 +185,7 @@ impl<'a> HostSink<'a> {
         if !folder.replace(name, meta, &make)? {
             return Ok(());
         }
-        // Somebody may have put another thing in the first name's place.
+        // Another node may have replaced the first name meanwhile.
         let made = rustix::fs::statat(&folder.fd, name, AtFlags::SYMLINK_NOFOLLOW)?;
         if id(&made) != *node {
             rustix::fs::unlinkat(&folder.fd, name, AtFlags::empty())?;
@@ -196,7 +195,7 @@ impl<'a> HostSink<'a> {
     }
 }
 
-/// The file ends where it is written.
+/// Sets the file's length to the current position.
 fn end_here(fd: BorrowedFd<'_>) -> Result<(), Errno> {
     rustix::fs::ftruncate(fd, rustix::fs::tell(fd)?)
 }
@@ -254,14 +253,14 @@ impl Sink for HostSink<'_> {
         self.write(file, data, more)
     }
 
-    /// They are made here, and written by a helper if there is a processor for it: two threads that
-    /// make files in one directory would wait for each other.
+    /// Makes the files here, and lets a helper write them if there is a processor for it. If two
+    /// threads made files in one directory, they would wait for each other.
     fn files(&mut self, files: &Files) -> Vec<Done> {
         let folder = match self.folder() {
             Ok(folder) => folder,
             Err(fail) => return vec![Err(fail)],
         };
-        // Where files were before, one may come in place of another that is not written yet.
+        // In a directory that existed before, a file may replace one that is not written yet.
         let helps = files.len() >= HELPED_FROM && folder.is_new;
         if helps && self.helper.is_none() {
             self.helper = Helper::new();
@@ -370,7 +369,7 @@ impl Sink for HostSink<'_> {
 }
 
 impl HostSink<'_> {
-    /// Makes a symlink, fifo, socket or device, in place of what is there.
+    /// Makes a symlink, fifo, socket or device, and replaces an existing node.
     fn make_unopened(
         &mut self,
         name: &[u8],

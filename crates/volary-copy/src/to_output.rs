@@ -5,10 +5,10 @@ use crate::failure::{Done, Failure, Why};
 use crate::observer::Observer;
 use std::io::Write;
 
-/// An output as a target: of what is copied only the content of files arrives there.
+/// An output as a target. It gets the contents of files only.
 pub(crate) struct OutputSink<'a> {
     pub(crate) output: &'a mut (dyn Write + Send),
-    /// What it is, for messages.
+    /// The output's name, for messages.
     pub(crate) place: &'a str,
     pub(crate) observer: &'a dyn Observer,
 }

@@ -21,44 +21,43 @@ pub(crate) struct VolumeSink<'a> {
     session: Session,
     how: &'a CopyOptions,
     caps: Caps,
-    /// The directories that are open, the innermost last; the first is the
-    /// place that the user named.
+    /// The open directories, the innermost last; the first is the place that the user named.
     dirs: Vec<Dir>,
-    /// The path of the innermost, for messages.
+    /// The path of the innermost directory, for messages.
     at: At,
     file: Option<Writing>,
     /// Whether the source is in the same volume.
     same_volume: bool,
-    /// Whether the volume has a place for DOS attributes.
+    /// Whether the volume can store DOS attributes.
     keeps_dos: bool,
-    /// Extended attributes of what comes next.
+    /// Extended attributes of the next node.
     xattrs: Vec<Xattr>,
     made: Made,
     losses: Losses,
-    /// Files that were written, for the message when the volume is full.
+    /// Number of files written, for the message when the volume is full.
     count: u64,
     observer: &'a dyn Observer,
 }
 
 struct Dir {
     node: NodeId,
-    /// Made just now: nothing is in it but what was copied.
+    /// The directory was made by this copy: it holds only copied nodes.
     is_new: bool,
     meta: Option<Meta>,
     xattrs: Vec<Xattr>,
-    /// What was copied into it, and by which name; kept where something was in it before.
+    /// Nodes copied into it, and their names. Only filled if the directory existed before.
     made: HashMap<NodeId, Vec<u8>>,
     /// Length of the path above it.
     above: usize,
 }
 
-/// A file that is being written: more content may follow.
+/// A file that is being written. More content may follow.
 struct Writing {
     open: OpenId,
     node: NodeId,
     name: Vec<u8>,
     offset: u64,
-    /// It ends with a hole.
+    /// The file ends with a hole.
     hole: bool,
     meta: Meta,
     xattrs: Vec<Xattr>,
@@ -122,11 +121,11 @@ impl<'a> VolumeSink<'a> {
         }
     }
 
-    /// Returns what a new node is to be like.
+    /// Returns the attributes of a new node.
     fn attr(&self, meta: &Meta) -> SetAttr {
         let owner = self.how.owner(meta);
         let mode = match meta.keeps_modes {
-            // The owner is another, whom nobody meant to give these bits.
+            // Set-uid and set-gid bits were not meant for this new owner.
             true if !self.how.preserve => meta.mode & !0o6000,
             true => meta.mode,
             false => meta.mode & !self.how.umask,
@@ -137,7 +136,7 @@ impl<'a> VolumeSink<'a> {
         set
     }
 
-    /// Notes what a node that was just made is not like.
+    /// Records which attributes of a new node differ from those requested.
     fn compare(&self, name: &[u8], set: &SetAttr, meta: &Meta, made: &Attr) {
         let same = |wanted: Option<u32>, is: u32| wanted.is_none_or(|wanted| wanted == is);
         let is_same = same(set.uid, made.uid)
@@ -152,8 +151,8 @@ impl<'a> VolumeSink<'a> {
         self.losses.note(loss, || self.at.join(name).to_string());
     }
 
-    /// What is set last: extended attributes, then times; of what was there before also owner
-    /// and mode, if these are kept.
+    /// Sets extended attributes, then times. If owner and mode are kept, also sets those of a node
+    /// that existed before.
     fn finish(
         &self,
         node: NodeId,
@@ -193,10 +192,10 @@ impl<'a> VolumeSink<'a> {
         Ok(())
     }
 
-    /// Sets an extended attribute, or notes that it cannot be kept.
+    /// Sets an extended attribute, or records that it cannot be kept.
     ///
     /// # Errors
-    /// What would keep others from being set as well.
+    /// Those that would affect other attributes too.
     fn set_xattr(
         &self,
         node: NodeId,
@@ -215,7 +214,7 @@ impl<'a> VolumeSink<'a> {
         Ok(())
     }
 
-    /// Makes the file, or opens what is there. `None` if it is to be left.
+    /// Makes a file, or opens an existing one. Returns `None` if the existing one must be kept.
     fn open(&mut self, name: &[u8], meta: &Meta) -> Result<Option<Writing>, Error> {
         let (dir, dir_is_new) = self.dir();
         let xattrs = std::mem::take(&mut self.xattrs);
@@ -263,21 +262,22 @@ impl<'a> VolumeSink<'a> {
         }))
     }
 
-    /// Remembers what was made in a directory that had entries before.
+    /// Remembers a node that was made in a directory that existed before.
     fn remember(&mut self, node: NodeId, name: &[u8]) {
         if let Some(dir) = self.dirs.last_mut().filter(|dir| !dir.is_new) {
             dir.made.insert(node, name.to_vec());
         }
     }
 
-    /// By which name this was copied here before.
+    /// Returns the name by which this node was copied here before.
     fn made_as(&self, node: NodeId) -> Option<&[u8]> {
         let dir = self.dirs.last()?;
         dir.made.get(&node).map(Vec::as_slice)
     }
 
     /// # Errors
-    /// `Exists`, if what is there was itself copied just now: two sources have one name here.
+    /// `Exists` if the existing node is itself a copy made just now: two sources have the same
+    /// name.
     fn check_not_made(&self, there: &Entry) -> Result<(), Error> {
         let Some(name) = self.made_as(there.node) else {
             return Ok(());
@@ -289,8 +289,7 @@ impl<'a> VolumeSink<'a> {
         Err(Error::note(Kind::Exists, words))
     }
 
-    /// Writes; the file is closed after its last part, and taken away if
-    /// something fails.
+    /// Writes data. Closes the file after its last part; removes a new file if something fails.
     fn write(&mut self, mut file: Writing, data: &[u8], more: bool) -> Done {
         let written = match data {
             [] => Ok(file.offset),
@@ -306,7 +305,7 @@ impl<'a> VolumeSink<'a> {
         }
     }
 
-    /// Ends a file if nothing more comes.
+    /// Finishes a file if no more content follows.
     fn written(&mut self, file: Writing, more: bool) -> Done {
         if more {
             self.file = Some(file);
@@ -335,7 +334,7 @@ impl<'a> VolumeSink<'a> {
     }
 
     fn failed(&self, file: &Writing, e: Error) -> Done {
-        // The first error is the one to tell.
+        // Only the first error is reported.
         let _ = self.session.close(file.open);
         self.take_away(file, e)
     }
@@ -349,7 +348,7 @@ impl<'a> VolumeSink<'a> {
             return Ok(());
         }
         self.note(Loss::Holes, &file.name);
-        // Rather than to write for an hour and then take it all away.
+        // Fails early, rather than writing for an hour and then removing the file.
         if self.session.statfs().is_ok_and(|stat| stat.available < len) {
             return Err(Kind::NoSpace.into());
         }
@@ -363,7 +362,7 @@ impl<'a> VolumeSink<'a> {
         Ok(())
     }
 
-    /// No half file is left under a name that was free.
+    /// Removes an incomplete file that is new, and returns the failure.
     fn take_away(&self, file: &Writing, e: Error) -> Done {
         if file.is_new && self.session.unlink(self.dir().0, &file.name).is_ok() {
             return Err(self.fail(&file.name, e));
@@ -460,7 +459,7 @@ impl Sink for VolumeSink<'_> {
         let Some(file) = self.file.take() else {
             return Ok(());
         };
-        // The source has said what is wrong.
+        // The source has reported what is wrong.
         let _ = self.session.close(file.open);
         if file.is_new && self.session.unlink(self.dir().0, &file.name).is_ok() {
             return Ok(());
@@ -507,7 +506,7 @@ impl Sink for VolumeSink<'_> {
 }
 
 impl VolumeSink<'_> {
-    /// Makes something, in place of what is there unless that is to be left.
+    /// Makes a node, and replaces an existing one. Returns `None` if the existing one must be kept.
     fn replacing(
         &self,
         name: &[u8],
@@ -551,8 +550,7 @@ impl VolumeSink<'_> {
     }
 }
 
-/// Returns whether two times differ by more than the steps in which they are kept, of this many
-/// nanoseconds.
+/// Returns whether two times differ by more than the resolution of the volume, in nanoseconds.
 fn is_far(a: Time, b: Time, step: u64) -> bool {
     let nanos = |t: Time| i128::from(t.secs) * 1_000_000_000 + i128::from(t.nanos);
     nanos(a).abs_diff(nanos(b)) > u128::from(step)

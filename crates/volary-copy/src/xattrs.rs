@@ -1,40 +1,42 @@
-//! Extended attributes: which are copied, and how DOS attributes are kept in one.
+//! Extended attributes: which are copied, and how one of them stores DOS attributes.
 
 use rustix::io::Errno;
 
 /// Name and value.
 pub(crate) type Xattr = (Vec<u8>, Vec<u8>);
 
-/// Bytes of values of one node that are copied, at most.
+/// The most bytes of attribute values that are copied for one node.
 pub(crate) const ROOM: usize = 16 << 20;
 
-/// Where Samba, and volary's server, keep DOS attributes that a volume has no place for.
+/// The attribute in which Samba, and volary's server, keep DOS attributes if the volume cannot
+/// store them.
 pub(crate) const DOS: &[u8] = b"user.DOSATTRIB";
 
-/// The DOS attributes that nothing else tells of: hidden and system.
+/// DOS attributes that no other attribute reflects: hidden and system.
 pub(crate) const DOS_HIDING: u8 = 2 | 4;
 
 /// The DOS attributes that a volume can keep.
 const DOS_ALL: u32 = 1 | 2 | 4 | 0x20;
 
-/// Returns whether an attribute stands for something that its volume does, such as keeping versions, and
-/// is no data of the file.
+/// Returns whether an attribute controls a feature of the volume, such as keeping versions, and is
+/// no data of the file.
 pub fn is_virtual(name: &[u8]) -> bool {
     name.starts_with(b"user.cedar.")
 }
 
-/// Returns whether the target sets the attribute by itself, so that nothing is lost if it cannot be set:
-/// labels of the host's policy.
+/// Returns whether the target sets the attribute by itself, so that nothing is lost if the copy
+/// cannot: security labels of the host.
 pub(crate) fn is_label(name: &[u8]) -> bool {
     name == b"security.selinux"
 }
 
-/// DOS attributes as the value of [`DOS`].
+/// Returns DOS attributes as a value of [`DOS`].
 pub(crate) fn dos_value(dos: u8) -> Vec<u8> {
     format!("{dos:#x}").into_bytes()
 }
 
-/// Returns the DOS attributes in a value of [`DOS`]: a hexadecimal number, which Samba has more behind.
+/// Returns the DOS attributes in a value of [`DOS`]: a hexadecimal number. Samba appends more after
+/// it.
 pub(crate) fn dos_of(value: &[u8]) -> Option<u8> {
     let digits = value.strip_prefix(b"0x")?;
     let len = digits.iter().take_while(|b| b.is_ascii_hexdigit()).count();
@@ -43,17 +45,17 @@ pub(crate) fn dos_of(value: &[u8]) -> Option<u8> {
     u8::try_from(number & DOS_ALL).ok()
 }
 
-/// Longest list of names, and longest value, as Linux has it.
+/// The longest list of names, and the longest value, on Linux.
 const LONGEST: usize = 64 << 10;
 
-/// Returns what a call of the host puts into the room that it is given.
+/// Returns the bytes that a system call writes into the buffer it is given.
 ///
 /// # Errors
-/// Of the call.
+/// Those of the call.
 pub(crate) fn with_room(
     call: impl Fn(&mut [u8]) -> Result<usize, Errno>,
 ) -> Result<Vec<u8>, Errno> {
-    // Most are short.
+    // Most values are short.
     let mut bytes = vec![0; 1024];
     let len = match call(&mut bytes) {
         Err(Errno::RANGE) => {

@@ -1,34 +1,36 @@
-//! What a format does beside attaching volumes, and how it refuses the rest.
+//! What a format can do besides attaching volumes, and how it refuses the rest.
 
 use crate::{Error, Kind};
 
-/// What a [`Format`](crate::Format) does beside recognising and attaching its volumes, as bits. Who uses it asks here, and
-/// need not try. [`Format::info`](crate::Format::info) works for every format; [`Format::dump`](crate::Format::dump) for those that list topics.
+/// What a [`Format`](crate::Format) can do besides recognising and attaching its volumes, as bits.
+/// Callers ask here instead of trying. [`Format::info`](crate::Format::info) works for every
+/// format, and [`Format::dump`](crate::Format::dump) for those that list topics.
 ///
-/// A bit and the method that it stands for go together: the method's default body refuses, so a bit alone
-/// promises nothing, and without the bit nobody calls the method. [`unkept`](crate::unkept) finds either mistake in a test.
+/// A bit and its method belong together. A bit without a method promises nothing, as the method's
+/// default body refuses; a method without its bit is never called. [`unkept`](crate::unkept) finds
+/// either mistake in a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Abilities(u32);
 
 impl Abilities {
-    /// Nothing: its volumes are read, or written, and that is all.
+    /// No ability: its volumes can be read, and perhaps written, and nothing else.
     pub const NONE: Self = Self(0);
     /// Makes volumes: [`Format::make`](crate::Format::make).
     pub const MAKE: Self = Self(1 << 0);
-    /// Checks them: [`Format::check`](crate::Format::check).
+    /// Checks volumes: [`Format::check`](crate::Format::check).
     pub const CHECK: Self = Self(1 << 1);
     /// Mends what a check finds; means nothing without [`CHECK`](Self::CHECK).
     pub const MEND: Self = Self(1 << 2);
     /// Shows what lies where: [`Format::map`](crate::Format::map).
     pub const MAP: Self = Self(1 << 3);
-    /// Changes them in place: [`Format::tune`](crate::Format::tune).
+    /// Changes volumes in place: [`Format::tune`](crate::Format::tune).
     pub const TUNE: Self = Self(1 << 4);
     /// Keeps sectors out of use: [`Format::mark_bad`](crate::Format::mark_bad).
     pub const MARK_BAD: Self = Self(1 << 5);
-    /// All of these.
+    /// All of the abilities.
     pub const ALL: Self = Self((1 << 6) - 1);
 
-    /// Each with its word, in the order in which people meet them.
+    /// Each ability with its word, in the order in which people meet them.
     pub const WORDS: [(Self, &'static str); 6] = [
         (Self::MAKE, "make"),
         (Self::CHECK, "check"),
@@ -44,22 +46,23 @@ impl Abilities {
         Self(self.0 | more.0)
     }
 
-    /// Returns whether all of `these` are in it.
+    /// Returns whether the set contains all of `these`.
     pub const fn has(self, these: Self) -> bool {
         self.0 & these.0 == these.0
     }
 }
 
-/// Programs of others that do what a format does not: for the line in which it refuses.
+/// Other projects' programs that do what a format does not. Its refusals name them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Others {
-    /// They make volumes: `xorriso or genisoimage`.
+    /// Programs that make volumes: `xorriso or genisoimage`.
     pub make: Option<&'static str>,
-    /// They change, check and mend them: `tune2fs and e2fsck`.
+    /// Programs that change, check and mend volumes: `tune2fs and e2fsck`.
     pub change: Option<&'static str>,
 }
 
-/// Returns the refusal of an operation that a format has not: what the default bodies of [`Format`](crate::Format) answer.
+/// Returns the error with which the default bodies of [`Format`](crate::Format) refuse an
+/// operation.
 pub(crate) fn refusal(name: &str, others: Others, what: Abilities) -> Error {
     let by_others = match others.change {
         Some(who) => format!("; use {who}"),

@@ -1,22 +1,22 @@
-//! POSIX access control lists: who is let in beside what a mode can say.
+//! POSIX access control lists: permissions that a mode alone cannot express.
 //!
-//! The rules are those of POSIX.1e, draft 17; the form in extended attributes is Linux's
-//! (`system.posix_acl_access`, `system.posix_acl_default`, version 2). A volume keeps a list as
-//! it was last set. What it says of the owner, of others, and its mask (the group, where it has
-//! none) is that of the mode, whatever was kept: changing the mode changes them.
+//! The rules are those of POSIX.1e, draft 17. The encoding in extended attributes is Linux's
+//! (`system.posix_acl_access`, `system.posix_acl_default`, version 2). A volume keeps a list as it
+//! was last set. The mode overrides the list's entries for the owner, for others and for the mask
+//! (for the group if there is no mask). So a change of the mode changes them.
 
 use crate::{Access, Attr, Caps, Cred, Ctx, Error, FileKind, FileSystem, Kind, Result};
 
-/// The extended attribute in which a node's access list is.
+/// The extended attribute that holds a node's access list.
 pub const ACL_ACCESS: &[u8] = b"system.posix_acl_access";
-/// The extended attribute in which a directory has the list of what is made in it.
+/// The extended attribute that holds the list which new nodes in a directory inherit.
 pub const ACL_DEFAULT: &[u8] = b"system.posix_acl_default";
 
 const VERSION: u32 = 2;
-/// The id of an entry that names nobody.
+/// The id of an entry that names no user or group.
 const NOBODY: u32 = u32::MAX;
 
-/// Whom an entry is about, as Linux and FreeBSD number it.
+/// Whom an entry is about: its tag, with the numbers of Linux and FreeBSD.
 mod tag {
     pub(super) const OWNER: u16 = 0x01;
     pub(super) const USER: u16 = 0x02;
@@ -29,28 +29,28 @@ mod tag {
 /// One entry: tag, permission bits, and the id that it names or `u32::MAX`.
 pub type AclEntry = (u16, u8, u32);
 
-/// A list, which is sound: what it names it names once, and it has a mask if it names any.
+/// A sound access list: it names each user and group once, and has a mask if it names any.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Acl {
-    /// What the owner may: read 4, write 2, execute 1.
+    /// The owner's permissions: read 4, write 2, execute 1.
     pub owner: u8,
-    /// What users may whom it names.
+    /// Named users and their permissions.
     pub users: Vec<(u32, u8)>,
-    /// What the owning group may.
+    /// The owning group's permissions.
     pub group: u8,
-    /// What groups may that it names.
+    /// Named groups and their permissions.
     pub groups: Vec<(u32, u8)>,
-    /// The most that named users and all groups have.
+    /// The upper bound of the permissions of named users and of all groups.
     pub mask: Option<u8>,
-    /// What all others may.
+    /// The permissions of all others.
     pub other: u8,
 }
 
 impl Acl {
-    /// From entries in any order.
+    /// Makes a list from entries in any order.
     ///
     /// # Errors
-    /// `Invalid` if it is not sound.
+    /// `Invalid` if the list is not sound.
     pub fn from_entries(entries: &[AclEntry]) -> Result<Self> {
         let (mut owner, mut group, mut other, mut mask) = (None, None, None, None);
         let (mut users, mut groups) = (Vec::new(), Vec::new());
@@ -114,7 +114,7 @@ impl Acl {
         out
     }
 
-    /// From the value of an extended attribute of Linux.
+    /// Decodes the value of an extended attribute of Linux.
     ///
     /// # Errors
     /// `Invalid`.
@@ -135,7 +135,7 @@ impl Acl {
         Self::from_entries(&out)
     }
 
-    /// Returns the value of an extended attribute of Linux.
+    /// Encodes the list as the value of an extended attribute of Linux.
     pub fn emit(&self) -> Vec<u8> {
         let mut out = VERSION.to_le_bytes().to_vec();
         for (tag, bits, id) in self.entries() {
@@ -146,18 +146,18 @@ impl Acl {
         out
     }
 
-    /// Returns whether it says no more than a mode can.
+    /// Returns whether a mode can express the whole list.
     pub fn is_mode(&self) -> bool {
         self.mask.is_none()
     }
 
-    /// Returns its nine permission bits; the group's are the mask, where there is one.
+    /// Returns the list's nine permission bits. The group's bits are the mask if there is one.
     pub fn mode(&self) -> u32 {
         let group = self.mask.unwrap_or(self.group);
         u32::from(self.owner) << 6 | u32::from(group) << 3 | u32::from(self.other)
     }
 
-    /// Sets owner, mask (or group) and others to the bits of a mode.
+    /// Sets the owner's, the mask's (or group's) and the others' permissions to the bits of a mode.
     #[must_use]
     pub fn with_mode(mut self, mode: u32) -> Self {
         let bits = |shift: u32| (mode >> shift & 7) as u8;
@@ -167,8 +167,8 @@ impl Acl {
         self
     }
 
-    /// Removes named users and groups, and what the group has beyond the mask: what is left is
-    /// what a mode can say.
+    /// Removes named users and groups and the mask, and limits the group to what the mask allowed.
+    /// A mode can express the result.
     #[must_use]
     pub fn without_names(mut self) -> Self {
         self.group &= self.mask.take().unwrap_or(7);
@@ -177,16 +177,16 @@ impl Acl {
         self
     }
 
-    /// Returns what a new node has whose directory has this list as its default, and that is made
-    /// with a mode: no more than either.
+    /// Returns the access list of a new node that is made with `mode` in a directory with this
+    /// default list. It grants no more than either of the two.
     #[must_use]
     pub fn inherited(self, mode: u32) -> Self {
         let both = self.mode() & mode;
         self.with_mode(both)
     }
 
-    /// Returns whether all of `want` is granted to a caller who is neither root nor the owner, on a node of
-    /// this group.
+    /// Returns whether the list grants all of `want` to a caller who is neither root nor the owner.
+    /// `gid` is the node's group.
     pub fn permits(&self, cred: &Cred, gid: u32, want: Access) -> bool {
         let masked = |bits: u8| Access(bits & self.mask.unwrap_or(7)).has(want);
         if let Some((_, bits)) = self.users.iter().find(|(uid, _)| *uid == cred.uid) {
@@ -204,16 +204,16 @@ impl Acl {
     }
 }
 
-/// Returns the access list that a node has, as it now counts.
+/// Returns a node's access list, with the current mode applied to it.
 ///
 /// # Errors
-/// `Corrupt` for one that is not sound.
+/// `Corrupt` if the list is not sound.
 pub fn acl_of(fs: &dyn FileSystem, cx: &Ctx<'_>, attr: &Attr) -> Result<Option<Acl>> {
     let kept = kept(fs, cx, attr, ACL_ACCESS)?;
     Ok(kept.map(|acl| acl.with_mode(attr.mode)))
 }
 
-/// Returns the list that a directory has for what is made in it.
+/// Returns the list that new nodes in a directory inherit.
 ///
 /// # Errors
 /// As [`acl_of`].
@@ -238,7 +238,7 @@ fn kept(fs: &dyn FileSystem, cx: &Ctx<'_>, attr: &Attr, name: &[u8]) -> Result<O
     }
 }
 
-/// Returns whether mode and access list of a node grant the caller all of `want`.
+/// Returns whether a node's mode and access list grant the caller all of `want`.
 ///
 /// # Errors
 /// As [`acl_of`].

@@ -2,7 +2,7 @@
 
 use crate::{Cred, NodeId, Time};
 
-/// What a node is.
+/// The kind of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[expect(missing_docs, reason = "the names say it")]
 pub enum FileKind {
@@ -49,11 +49,11 @@ impl FileKind {
 pub struct Attr {
     /// The node.
     pub node: NodeId,
-    /// What it is.
+    /// Its kind.
     pub kind: FileKind,
     /// Permission bits with set-uid, set-gid and sticky: 12 bits.
     pub mode: u32,
-    /// How many names it has.
+    /// The number of its names.
     pub nlink: u32,
     /// Owner.
     pub uid: u32,
@@ -63,9 +63,9 @@ pub struct Attr {
     pub rdev: u64,
     /// Length of the content in bytes.
     pub size: u64,
-    /// Bytes that it takes on the volume.
+    /// Bytes that it occupies on the volume.
     pub allocated: u64,
-    /// The size in which it is best read and written, in bytes.
+    /// The preferred size of reads and writes, in bytes.
     pub io_size: u32,
     /// Last access.
     pub atime: Time,
@@ -73,19 +73,18 @@ pub struct Attr {
     pub mtime: Time,
     /// Last change of content or attributes.
     pub ctime: Time,
-    /// Birth, where the format keeps it.
+    /// Birth, if the format keeps it.
     pub btime: Option<Time>,
     /// Grows with every change of content or attributes while the volume is
     /// attached.
     pub change: u64,
-    /// DOS attributes, where the format keeps them: read-only 1, hidden 2,
-    /// system 4, archive 0x20.
+    /// DOS attributes, if the format keeps them: read-only 1, hidden 2, system 4, archive 0x20.
     pub dos: Option<u8>,
 }
 
 impl Attr {
-    /// Returns whether the bits of mode, owner and group grant all of `want`. Root may
-    /// all, but run only what somebody may run.
+    /// Returns whether mode, owner and group grant all of `want`. Root may do everything, but may
+    /// execute a file only if somebody may.
     pub fn permits(&self, cred: &Cred, want: Access) -> bool {
         if cred.is_root() {
             let runs = self.kind == FileKind::Dir || self.mode & 0o111 != 0;
@@ -107,12 +106,12 @@ impl Attr {
 pub enum SetTime {
     /// The time of the call.
     Now,
-    /// This time, rounded down to what the format keeps.
+    /// This time, rounded down to the resolution of the format.
     To(Time),
 }
 
-/// Attributes to change; `None` leaves one as it is. At creation, what is
-/// `None` is the driver's default.
+/// Attributes to change; `None` leaves one as it is. When a node is made, the driver's defaults
+/// stand in for `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SetAttr {
     /// Permission bits: 12 bits.
@@ -121,7 +120,7 @@ pub struct SetAttr {
     pub uid: Option<u32>,
     /// Group.
     pub gid: Option<u32>,
-    /// Size: content past it is cut off, content up to it reads as zeros.
+    /// Size: content past it is cut off, and a gap before it reads as zeros.
     pub size: Option<u64>,
     /// Last access.
     pub atime: Option<SetTime>,
@@ -134,21 +133,21 @@ pub struct SetAttr {
 }
 
 impl SetAttr {
-    /// Only the permission bits.
+    /// Returns a change of the permission bits alone.
     pub fn mode(mode: u32) -> Self {
         Self {
             mode: Some(mode),
             ..Self::default()
         }
     }
-    /// Only the size.
+    /// Returns a change of the size alone.
     pub fn size(size: u64) -> Self {
         Self {
             size: Some(size),
             ..Self::default()
         }
     }
-    /// Permission bits, owner and group, as for a new node.
+    /// Returns permission bits, owner and group, as for a new node.
     pub fn owned(mode: u32, uid: u32, gid: u32) -> Self {
         Self {
             mode: Some(mode),
@@ -159,7 +158,7 @@ impl SetAttr {
     }
 }
 
-/// A set of kinds of access, as `access(2)` has it.
+/// A set of kinds of access, as in `access(2)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Access(pub u8);
 
@@ -171,12 +170,12 @@ impl Access {
     /// Read.
     pub const READ: Self = Self(4);
 
-    /// Both.
+    /// Returns the union of both sets.
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
-    /// Returns whether all of `other` is in it.
+    /// Returns whether the set contains all of `other`.
     pub const fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }

@@ -1,8 +1,8 @@
 //! What a volume can do.
 
-/// What a volume can do. A driver sets these once; a layer that adds or takes
-/// away an ability changes them in its own `caps`. The conformance suite
-/// holds every volume to its word, for what it claims and what it does not.
+/// What a volume can do. A driver sets these once; a layer that adds or removes an ability changes
+/// them in its own `caps`. The conformance suite tests that a volume does what it claims, and
+/// nothing that it does not claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caps {
     /// The abilities.
@@ -11,7 +11,7 @@ pub struct Caps {
     pub name_max: u16,
     /// Largest file, in bytes.
     pub size_max: u64,
-    /// Steps of the time of last change, in nanoseconds.
+    /// Resolution of the time of last change, in nanoseconds.
     pub time_step: u64,
 }
 
@@ -48,14 +48,15 @@ impl Caps {
     pub const SHARED_LOCKS: u32 = 1 << 14;
     /// Answers `watch`.
     pub const WATCH: u32 = 1 << 15;
-    /// Answers `allocate` without a hole (room ahead of need).
+    /// Answers `allocate` without a hole, which reserves space ahead of need.
     pub const PREALLOCATE: u32 = 1 << 16;
     /// Swaps two names ([`RenameFlags::SWAP`](crate::RenameFlags::SWAP)).
     pub const SWAP: u32 = 1 << 17;
     /// Any bytes without `/` and NUL are a name. Without it a volume refuses
     /// some names with `Invalid` (control characters, say).
     pub const ANY_NAME: u32 = 1 << 18;
-    /// Changes come from elsewhere too, but no locks and no access (a cache of a remote).
+    /// Others change the volume too (as with a cache of a remote one), but it neither shares locks
+    /// nor checks access.
     pub const SHARED: u32 = 1 << 19;
 
     /// Returns whether all of `bits` are set.

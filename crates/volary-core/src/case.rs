@@ -1,13 +1,13 @@
-//! Case: which names are one name where upper and lower case are the same.
+//! Case folding: which names are the same if upper and lower case are not told apart.
 //!
-//! The rule is that of Windows' file systems, which drivers of formats, the session, layers and
-//! servers share: each UTF-16 unit has one upper-case form of one unit. So `ß`, `ς`, `ſ` and `ı`
-//! are their own, as is everything past U+FFFF. The table is fixed, whatever Unicode adds to
-//! later: two files must not become one name by an upgrade.
+//! The rule is that of Windows' file systems. Drivers, the session, layers and servers share it.
+//! Each UTF-16 unit has one upper-case form, which is one unit too. So `ß`, `ς`, `ſ` and `ı` fold
+//! to themselves, as does everything past U+FFFF. The table stays fixed, whatever later versions of
+//! Unicode add: an upgrade must not make one name of two files.
 
-/// Units with an upper-case form: the first of a run, the last, the step, and the form of the
-/// first; the others' are as far away. It is what `$UpCase` of NTFS volumes holds since Windows
-/// Vista, without ASCII.
+/// UTF-16 units that have an upper-case form, in ranges. A row holds the first unit, the last, the
+/// step, and the upper-case form of the first; the distance is the same for the others. The table
+/// is what `$UpCase` of NTFS volumes has held since Windows Vista, without ASCII.
 #[rustfmt::skip]
 const UPPER: [(u16, u16, u16, u16); 133] = [
     (0x00e0, 0x00f6, 1, 0x00c0), (0x00f8, 0x00fe, 1, 0x00d8), (0x00ff, 0x00ff, 1, 0x0178), (0x0101, 0x012f, 2, 0x0100),
@@ -46,7 +46,7 @@ const UPPER: [(u16, u16, u16, u16); 133] = [
     (0xff41, 0xff5a, 1, 0xff21),
 ];
 
-/// Returns the upper-case form of a character; the character itself if it has none of its own kind. For
+/// Returns the upper-case form of a character, or the character itself if the table has none. For
 /// every `c`, `fold_char(fold_char(c)) == fold_char(c)`.
 pub fn fold_char(c: char) -> char {
     if c.is_ascii() {
@@ -67,8 +67,8 @@ pub fn fold_char(c: char) -> char {
     }
 }
 
-/// Appends `name` to `out` in the form in which names that differ in case alone are equal bytes.
-/// Bytes that are not UTF-8 (such as WTF-8's lone surrogates) stay as they are.
+/// Appends the folded form of `name` to `out`: names that differ in case alone have equal bytes in
+/// it. Bytes that are not UTF-8 (such as WTF-8's lone surrogates) stay as they are.
 pub fn fold_into(name: &[u8], out: &mut Vec<u8>) {
     out.reserve(name.len());
     for chunk in name.utf8_chunks() {
@@ -84,14 +84,14 @@ pub fn fold_into(name: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Returns the form in which names that differ in case alone are equal bytes; see [`fold_into`].
+/// Returns the folded form of a name; see [`fold_into`].
 pub fn fold(name: &[u8]) -> Vec<u8> {
     let mut folded = Vec::new();
     fold_into(name, &mut folded);
     folded
 }
 
-/// Returns whether two names differ in case alone, or not at all: whether [`fold`] makes the same of them.
+/// Returns whether two names are equal or differ in case alone: whether their [`fold`] is equal.
 pub fn same_name(a: &[u8], b: &[u8]) -> bool {
     a.eq_ignore_ascii_case(b) || !(a.is_ascii() && b.is_ascii()) && fold(a) == fold(b)
 }
@@ -114,8 +114,8 @@ mod tests {
         assert!(sorted && UPPER.iter().all(|run| run.0 <= run.1));
     }
 
-    /// The sum is of a volume that mkntfs 2022.10.3 made: FNV-1a over each unit that changes and
-    /// what it becomes, little-endian.
+    /// The sum comes from a volume that mkntfs 2022.10.3 made. It is FNV-1a over each unit that
+    /// changes and its upper-case form, little-endian.
     #[test]
     fn the_table_is_that_of_ntfs() {
         let (mut pairs, mut sum) = (0, 0xcbf2_9ce4_8422_2325_u64);
@@ -137,7 +137,7 @@ mod tests {
         }
     }
 
-    /// Each character beside each that Unicode relates to it, or the table does.
+    /// Compares each character with each that Unicode or the table relates to it.
     #[test]
     fn names_are_the_same_if_and_only_if_their_folded_forms_are() {
         for c in all() {

@@ -1,4 +1,4 @@
-//! What comes in with each call: who asks, when, and whether to go on.
+//! The context of each call: who asks, at what time, and whether to go on.
 
 use crate::{Kind, Result, Time};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ pub struct Ctx<'a> {
 }
 
 impl Ctx<'_> {
-    /// For loops over long work.
+    /// Loops over long work call this in each round.
     ///
     /// # Errors
     /// `Interrupted` once the caller has lost interest.
@@ -29,7 +29,7 @@ impl Ctx<'_> {
     }
 }
 
-/// A caller's identity: user, group and further groups.
+/// A caller's identity: user, group and supplementary groups.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cred {
     /// User id.
@@ -66,8 +66,8 @@ impl Cred {
     }
 }
 
-/// What ends long work early: a flag that is set, a time that comes, or
-/// another cancel that it stands on.
+/// Ends long work early: once its flag is set, its deadline comes, or the cancel that it depends on
+/// is set.
 #[derive(Debug, Default)]
 pub struct Cancel {
     flag: AtomicBool,
@@ -76,7 +76,7 @@ pub struct Cancel {
 }
 
 impl Cancel {
-    /// Not set.
+    /// Returns a cancel that is not set.
     pub const fn new() -> Self {
         Self {
             flag: AtomicBool::new(false),
@@ -84,7 +84,7 @@ impl Cancel {
             other: None,
         }
     }
-    /// Set by itself once `clock` shows `at`, and once `other` is set.
+    /// Returns a cancel that counts as set once `clock` shows `at`, or once `other` is set.
     pub const fn until(at: Time, clock: fn() -> Time, other: Option<Arc<Self>>) -> Self {
         Self {
             flag: AtomicBool::new(false),

@@ -4,14 +4,14 @@ use crate::Result;
 use std::fs::File;
 use std::sync::Arc;
 
-/// An open file of the host, as its system names one.
+/// A borrowed handle of an open file, as the host's system names one.
 #[cfg(unix)]
 pub type HostFile<'a> = std::os::fd::BorrowedFd<'a>;
-/// An open file of the host, as its system names one.
+/// A borrowed handle of an open file, as the host's system names one.
 #[cfg(windows)]
 pub type HostFile<'a> = std::os::windows::io::BorrowedHandle<'a>;
 
-/// Returns a file as [`BlockDevice::in_host_file`] gives it.
+/// Returns a file in the form that [`BlockDevice::in_host_file`] returns.
 pub fn host_file(file: &File) -> HostFile<'_> {
     #[cfg(unix)]
     return std::os::fd::AsFd::as_fd(file);
@@ -23,17 +23,16 @@ pub fn host_file(file: &File) -> HostFile<'_> {
 ///
 /// # What a driver may assume, and no more
 ///
-/// 1. A read gives what was last written there, or, where nothing was, what
-///    the device was made with.
+/// 1. A read returns what was last written there. If nothing was, it returns what the device was
+///    made with.
 /// 2. A write that has returned is seen by every later read. It is durable
 ///    only after a [`flush`](Self::flush) that began after it returned.
 /// 3. When power fails before that, any subset of the sectors that were
 ///    written since the last flush may have reached the disk, each sector
 ///    (of [`Geometry::sector`] bytes) whole or not at all.
 ///
-/// Reads and writes at the same time are allowed; overlapping ones mix by
-/// sector. Offsets and lengths are in bytes and need not be aligned: a device
-/// that needs alignment sees to it itself.
+/// Reads and writes at the same time are allowed; overlapping ones mix by sector. Offsets and
+/// lengths are in bytes and need not be aligned: a device that needs alignment takes care of it.
 pub trait BlockDevice: Send + Sync {
     /// Size and sectors. Constant.
     fn geometry(&self) -> Geometry;
@@ -48,8 +47,8 @@ pub trait BlockDevice: Send + Sync {
     /// have been written.
     ///
     /// # Errors
-    /// `ReadOnly`; `Invalid` past the end; `Io`, [`host_full`](crate::Error::host_full) when what
-    /// backs the device is full: `NoSpace` is the volume's to say.
+    /// `ReadOnly`; `Invalid` past the end; `Io`. If the storage behind the device is full, the `Io`
+    /// is [`host_full`](crate::Error::host_full), as `NoSpace` means that the volume is full.
     fn write_at(&self, offset: u64, data: &[u8]) -> Result<()>;
 
     /// Writes the parts one after the other from byte `offset` on, as one
@@ -69,12 +68,12 @@ pub trait BlockDevice: Send + Sync {
     /// Makes durable what was written before the call.
     ///
     /// # Errors
-    /// `Io`. What was written since the last flush that succeeded may then be
-    /// lost, and a later flush that succeeds does not mean that it is not.
+    /// `Io`. What was written since the last successful flush may then be lost, even if a later
+    /// flush succeeds.
     fn flush(&self) -> Result<()>;
 
-    /// A hint that the range is not needed; what it reads as after is not
-    /// said. Default: nothing.
+    /// Hints that the range is not needed. What it reads as afterwards is undefined. Default: does
+    /// nothing.
     ///
     /// # Errors
     /// `Io`.
@@ -83,9 +82,8 @@ pub trait BlockDevice: Send + Sync {
         Ok(())
     }
 
-    /// Makes the range zeros, as a write of zeros would. A device that can say
-    /// so without writing takes no space for it. Default: reads, and writes
-    /// where it finds anything else; what cannot be read is written.
+    /// Fills the range with zeros. A device that can do so without writing frees the range's space.
+    /// Default: reads the range, and writes zeros where it reads anything else or cannot read.
     ///
     /// # Errors
     /// As [`write_at`](Self::write_at).
@@ -93,29 +91,28 @@ pub trait BlockDevice: Send + Sync {
         zero_by_writing(self, offset, len)
     }
 
-    /// Returns whether what is below keeps in memory what was read and written, and
-    /// reads ahead: then small requests cost little, and keeping the same
-    /// bytes above gains nothing. Constant. Default: it does not.
+    /// Returns whether the host caches what was read and written, and reads ahead. Small requests
+    /// are then cheap, and a cache of the same bytes above gains nothing. Constant. Default: false.
     fn is_cached(&self) -> bool {
         false
     }
 
-    /// Returns a device with the same bytes whose reads bypass the [cache](Self::is_cached) below. Reading large
-    /// parts once costs less so, and evicts nothing. `None` if there is no such way, the default, or if much of the
-    /// device is cached already.
+    /// Returns a device with the same bytes whose reads bypass the host's [cache](Self::is_cached).
+    /// Large reads then cost less and evict nothing. `None`, the default, if there is no such way,
+    /// or if much of the device is cached already.
     fn past_cache(&self) -> Option<Arc<dyn BlockDevice>> {
         None
     }
 
-    /// Hints that the range will be read soon: the device may begin to fetch it, and does not wait for it.
-    /// Default: nothing.
+    /// Hints that the range will be read soon. The device may begin to fetch it, without waiting
+    /// for it. Default: does nothing.
     fn will_read(&self, offset: u64, len: u64) {
         let _ = (offset, len);
     }
 
-    /// Returns the file of the host in which the range lies byte for byte, and where it begins there. Bytes of
-    /// the file are those of the device at every moment, so the host can copy them itself. `None`
-    /// where that is not so, and where whoever reads the device must see each read. Default: `None`.
+    /// Returns the host's file that holds the range byte for byte, and the range's offset in it.
+    /// The file's bytes must equal the device's at every moment, so that the host can copy them
+    /// itself. `None`, the default, if they do not, or if the device must see each read.
     fn in_host_file(&self, offset: u64, len: u64) -> Option<(HostFile<'_>, u64)> {
         let _ = (offset, len);
         None
@@ -137,11 +134,11 @@ pub fn is_zero(bytes: &[u8]) -> bool {
         .all(|part| BLOCK.starts_with(part))
 }
 
-/// How much [`zero_by_writing`] looks at and writes at a time, in bytes.
+/// How many bytes [`zero_by_writing`] compares and writes at a time.
 const ZEROS: usize = 1 << 20;
 
-/// Makes a range zeros by reading it, and writing where it is anything else:
-/// what a device with holes does not hold stays a hole.
+/// Fills a range with zeros by reading it, and writing where it reads anything else. So holes of a
+/// sparse device stay holes.
 ///
 /// # Errors
 /// As [`BlockDevice::write_at`].
@@ -166,7 +163,7 @@ pub fn zero_by_writing<D: BlockDevice + ?Sized>(dev: &D, offset: u64, len: u64) 
 pub struct Geometry {
     /// Size in bytes.
     pub size: u64,
-    /// What is written whole or not at all, in bytes: a power of two, at least 512.
+    /// The unit of atomic writes, in bytes: a power of two, at least 512.
     pub sector: u32,
     /// Whether writes are refused.
     pub read_only: bool,
@@ -177,9 +174,9 @@ pub struct Geometry {
 pub struct Read<'a> {
     /// Byte offset.
     pub offset: u64,
-    /// What to fill.
+    /// The buffer to fill.
     pub buf: &'a mut [u8],
-    /// How it went.
+    /// The result of the read.
     pub result: Result<()>,
 }
 

@@ -1,9 +1,9 @@
-//! What `readdir` fills.
+//! The buffer that `readdir` fills.
 
 use crate::{Attr, Cookie, Extent, FileKind, Name, NodeId, Result};
 
-/// Room for some entries of a directory. The caller sets the bounds, the
-/// driver pushes until there is no more room or no more entries.
+/// Room for some entries of a directory. The caller sets the bounds; the driver pushes entries
+/// until the buffer is full or there are no more.
 #[derive(Debug, Default)]
 pub struct DirBuf {
     entries: Vec<Slot>,
@@ -12,12 +12,12 @@ pub struct DirBuf {
     names_max: usize,
     want_attr: bool,
     numbers_do: bool,
-    /// Extents are wanted of files of at most this size.
+    /// Extents are wanted for files of at most this size.
     extents_of: Option<u64>,
     extents: Vec<Extent>,
 }
 
-/// Most extents that a buffer holds: those of all its entries.
+/// The most extents that a buffer holds, for all its entries together.
 const EXTENTS_MAX: usize = 8192;
 
 #[derive(Debug)]
@@ -33,23 +33,23 @@ struct Slot {
 /// One entry out of a [`DirBuf`].
 #[derive(Clone, Copy, Debug)]
 pub struct DirEntry<'a> {
-    /// The place just after this entry.
+    /// The cookie of the place just after this entry.
     pub next: Cookie,
-    /// The node it leads to; its number alone where that [does](DirBuf::numbers_do).
+    /// The node it leads to. With [`numbers_do`](DirBuf::numbers_do), only its `ino` is sure.
     pub node: NodeId,
-    /// What that is.
+    /// The node's kind.
     pub kind: FileKind,
     /// Its name.
     pub name: &'a [u8],
-    /// Its attributes, where they were wanted and cost nothing.
+    /// The node's attributes, if they were wanted and cost nothing.
     pub attr: Option<Attr>,
-    /// Where the bytes of a file lie, where that was wanted and cost nothing.
+    /// The file's extents, if they were wanted and cost nothing.
     pub extents: Option<&'a [Extent]>,
 }
 
 impl DirBuf {
-    /// Room for `entries_max` entries whose names sum to at most `names_max`
-    /// bytes; with `want_attr`, attributes are asked for as well.
+    /// Makes room for `entries_max` entries whose names sum to at most `names_max` bytes. With
+    /// `want_attr`, attributes are wanted too.
     pub fn new(entries_max: usize, names_max: usize, want_attr: bool) -> Self {
         Self {
             entries_max,
@@ -59,18 +59,18 @@ impl DirBuf {
         }
     }
 
-    /// The same for a caller to whom names, kinds and the numbers of nodes
-    /// (`node.ino`) do: a driver that would have to look at each node for its
-    /// generation may give 0 in its place, and list an entry that a look would find
-    /// gone, or no part of the volume. Means nothing where attributes are wanted.
+    /// Declares that the caller needs only names, kinds and the numbers of nodes (`node.ino`). A
+    /// driver that would have to read each node for its generation may then give 0 instead. It may
+    /// also list entries whose nodes turn out to be gone or no part of the volume. Has no effect if
+    /// attributes are wanted.
     #[must_use]
     pub fn numbers_do(mut self) -> Self {
         self.numbers_do = true;
         self
     }
 
-    /// Asks for the extents of files of at most `size_max` bytes, if the driver has them at
-    /// hand. Means nothing where attributes are not wanted.
+    /// Asks for the extents of files of at most `size_max` bytes, if the driver has them at hand.
+    /// Has no effect unless attributes are wanted.
     #[must_use]
     pub fn with_extents(mut self, size_max: u64) -> Self {
         self.extents_of = self.want_attr.then_some(size_max);
@@ -82,9 +82,9 @@ impl DirBuf {
         self.extents_of.is_some_and(|most| size <= most)
     }
 
-    /// Notes where the bytes of the last entry lie, if that leads to `node`: `fill` adds what
-    /// [`extents`](crate::FileSystem::extents) gives for all of the file. After an error, and where
-    /// there are too many, it is as if they were not known.
+    /// Sets the extents of the last entry, if it leads to `node`. `fill` adds what
+    /// [`extents`](crate::FileSystem::extents) returns for the whole file. If it fails, or adds too
+    /// many, the entry has no extents.
     pub fn set_extents(&mut self, node: NodeId, fill: impl FnOnce(&mut Vec<Extent>) -> Result<()>) {
         let last = self.entries.last_mut().filter(|s| s.node == node);
         let Some(last) = last else { return };
@@ -108,11 +108,11 @@ impl DirBuf {
         self.want_attr
     }
 
-    /// Takes an entry; false if there is no room for it, and then it must be
-    /// given again next time. The first entry always fits.
+    /// Adds an entry. Returns false if there is no room; the driver must then push it again next
+    /// time. The first entry always fits.
     ///
-    /// Passes over a name that is none (true, as if it had been taken): nobody could ask for it,
-    /// and who puts paths together would be led elsewhere by it.
+    /// Skips a name that is no valid [`Name`] and returns true. Nobody could look it up, and it
+    /// could lead a caller that joins paths astray.
     pub fn push(
         &mut self,
         next: Cookie,
@@ -162,29 +162,29 @@ impl DirBuf {
         })
     }
 
-    /// Changes the attributes of the entries from the `first`-th on: for a layer
-    /// that shows them in another way.
+    /// Changes the attributes of all entries but the first `first`: for a layer that shows them
+    /// differently.
     pub fn change_attrs(&mut self, first: usize, mut change: impl FnMut(&mut Attr)) {
         let attrs = self.entries.iter_mut().skip(first);
         attrs.filter_map(|s| s.attr.as_mut()).for_each(&mut change);
     }
 
-    /// Returns how many entries it holds.
+    /// Returns the number of entries.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Returns whether it holds none.
+    /// Returns whether there are no entries.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Returns the place after the last entry that it holds.
+    /// Returns the cookie of the place after the last entry.
     pub fn last_cookie(&self) -> Option<Cookie> {
         self.entries.last().map(|s| s.next)
     }
 
-    /// Empties it, keeping its room.
+    /// Removes all entries and keeps the allocated memory.
     pub fn clear(&mut self) {
         self.entries.clear();
         self.names.clear();

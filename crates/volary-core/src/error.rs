@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Every operation's result.
+/// The result of every operation.
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// What went wrong, in terms that a caller can act on. Servers map each of
@@ -15,7 +15,7 @@ pub enum Kind {
     Exists,
     /// Not a directory.
     NotDir,
-    /// A directory, where none can be.
+    /// A directory, where it must not be one.
     IsDir,
     /// The directory has entries.
     NotEmpty,
@@ -23,7 +23,7 @@ pub enum Kind {
     Invalid,
     /// A name or a symlink's target is longer than the format can keep.
     NameTooLong,
-    /// One more link than the format can count.
+    /// The node has as many links as the format can count.
     TooManyLinks,
     /// Too many symlinks on the way.
     SymlinkLoop,
@@ -31,7 +31,7 @@ pub enum Kind {
     TooBig,
     /// The volume, or a directory of fixed size, is full.
     NoSpace,
-    /// The caller has had their share.
+    /// The caller has used up their quota.
     Quota,
     /// The volume does not take changes.
     ReadOnly,
@@ -45,9 +45,9 @@ pub enum Kind {
     Locked,
     /// Waiting for this lock would never end.
     Deadlock,
-    /// Somebody has it open and does not share it in that way.
+    /// Another open does not share the file in that way.
     Sharing,
-    /// It goes with its last open, and nobody may open it any more.
+    /// The node is deleted with its last open, and cannot be opened any more.
     DeletePending,
     /// The node is open or in use in a way that forbids it.
     Busy,
@@ -100,7 +100,7 @@ impl Kind {
         Self::Corrupt,
     ];
 
-    /// In a few words, for people.
+    /// Returns the kind in a few words, for people.
     pub const fn words(self) -> &'static str {
         match self {
             Self::NotFound => "no such file or directory",
@@ -138,8 +138,8 @@ impl Kind {
 /// The cause of an [`Error::host_full`].
 const HOST_FULL: &str = "the host's disk is full; free some of it";
 
-/// An error: a [`Kind`], and where it helps, what exactly and where.
-/// Two words long, so that it costs nothing where it does not happen.
+/// An error: a [`Kind`], and if it helps, what exactly went wrong and where. It is two words long,
+/// so that a result without an error costs little.
 #[derive(Clone)]
 pub struct Error {
     kind: Kind,
@@ -153,16 +153,16 @@ enum Detail {
     Note(String),
 }
 
-/// What the device said.
+/// What the device reported.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IoDetail {
-    /// What was tried: `read`, `write`, `flush`, `open`.
+    /// The operation that failed: `read`, `write`, `flush`, `open`.
     pub doing: &'static str,
     /// Byte offset on the device.
     pub offset: u64,
     /// Length in bytes.
     pub len: u64,
-    /// The system's words.
+    /// The cause, in the system's words.
     pub cause: String,
 }
 
@@ -171,11 +171,11 @@ pub struct IoDetail {
 pub struct Corrupt {
     /// The structure and field, in the specification's words: `BPB_SecPerClus`.
     pub what: &'static str,
-    /// Where it stands: byte offset on the device.
+    /// Byte offset of the structure on the device.
     pub offset: u64,
-    /// What is there.
+    /// The value found.
     pub found: String,
-    /// What should be there.
+    /// What was expected.
     pub expected: String,
 }
 
@@ -185,7 +185,7 @@ impl Error {
         self.kind
     }
 
-    /// Returns a kind with a sentence that says what and, where it can, what to do.
+    /// Returns an error with a sentence that says what is wrong and, if possible, what to do.
     pub fn note(kind: Kind, words: impl Into<String>) -> Self {
         Self {
             kind,
@@ -207,18 +207,18 @@ impl Error {
         }
     }
 
-    /// `Io` of a device whose backing on the host has no room left. It is not the volume that is
+    /// Returns the `Io` of a device whose storage on the host is full. The volume itself is not
     /// full.
     pub fn host_full(doing: &'static str, offset: u64, len: u64) -> Self {
         Self::io(doing, offset, len, HOST_FULL)
     }
 
-    /// Returns whether it is one of [`host_full`](Self::host_full).
+    /// Returns whether the error is a [`host_full`](Self::host_full).
     pub fn is_host_full(&self) -> bool {
         self.as_io().is_some_and(|io| io.cause == HOST_FULL)
     }
 
-    /// Damage, in a structure named `what` that stands at byte `offset`.
+    /// Returns the error for damage in the structure `what` at byte `offset`.
     pub fn corrupt(
         what: &'static str,
         offset: u64,
@@ -237,7 +237,7 @@ impl Error {
         }
     }
 
-    /// Returns what the device said, for an `Io` that came from one.
+    /// Returns what the device reported, for an `Io` that came from one.
     pub fn as_io(&self) -> Option<&IoDetail> {
         match self.detail.as_deref() {
             Some(Detail::Io(io)) => Some(io),
@@ -245,7 +245,7 @@ impl Error {
         }
     }
 
-    /// Returns what contradicts what, for a `Corrupt`.
+    /// Returns what was found and expected, for an error made by [`corrupt`](Self::corrupt).
     pub fn as_corrupt(&self) -> Option<&Corrupt> {
         match self.detail.as_deref() {
             Some(Detail::Corrupt(c)) => Some(c),

@@ -1,21 +1,21 @@
-//! The one way in which names are printed.
+//! Escaping: the one way in which names are printed.
 
 use std::fmt;
 
-/// Returns bytes from a disk or a wire, safe to print on a terminal: valid UTF-8 as it
-/// is, but control characters, backslash and all other bytes as `\n`, `\\` or
-/// `\x1b`. Distinct bytes print distinctly.
+/// Returns bytes from a disk or a wire in a form that is safe to print on a terminal. Valid UTF-8
+/// stays as it is. Control characters, backslash and all other bytes become `\n`, `\\` or `\x1b`.
+/// Distinct bytes print distinctly.
 pub fn escape(bytes: &[u8]) -> Escaped<'_> {
     Escaped(bytes)
 }
 
-/// Characters that [`escape_short`] leaves at most.
+/// The most characters that [`escape_short`] keeps.
 const SHORT: usize = 64;
 
-/// Returns what [`escape`] makes of bytes, cut after 64 characters: for lines of a log, of
-/// which somebody else chooses a part. `…` stands for what was cut.
+/// Returns the [`escape`]d bytes, cut after 64 characters, with `…` for the rest. It is for log
+/// lines part of which somebody else chooses.
 pub fn escape_short(bytes: &[u8]) -> String {
-    // Nothing is escaped to less than a byte in four.
+    // Each escaped character comes from at most four bytes.
     let begin = bytes.get(..SHORT * 4).unwrap_or(bytes);
     let text = escape(begin).to_string();
     match text.char_indices().nth(SHORT) {

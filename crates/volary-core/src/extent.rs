@@ -1,6 +1,6 @@
 //! [`Extent`]: where the bytes of a file are.
 
-/// A stretch of a file, and where its bytes lie.
+/// A stretch of a file, and the place of its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
     /// Byte offset in the file.
@@ -12,8 +12,8 @@ pub struct Extent {
 }
 
 impl Extent {
-    /// Adds the extent from `start` to `stop`, in bytes of the file, to those of a file. Makes the last
-    /// one longer if this one goes on from it, in the file and in its place.
+    /// Appends the extent from `start` to `stop`, in bytes of the file, to a file's extents.
+    /// Lengthens the last one instead if the new one continues it, in the file and in its place.
     pub fn append(all: &mut Vec<Self>, (start, stop): (u64, u64), place: Place) {
         if let Some(last) = all.last_mut() {
             let follows = last.offset + last.len == start;
@@ -35,7 +35,7 @@ impl Extent {
     }
 }
 
-/// Where an [`Extent`] is.
+/// Where the bytes of an [`Extent`] are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// At this byte offset on the volume's device.

@@ -5,7 +5,7 @@
 pub enum Severity {
     /// Worth knowing; nothing is wrong.
     Note,
-    /// A power cut can leave this: preen mends it.
+    /// A power cut can leave this, and preen mends it.
     Crash,
     /// Damage.
     Damage,
@@ -22,8 +22,8 @@ pub struct Finding {
     pub path: Option<Vec<u8>>,
     /// Where on the device, in bytes.
     pub offset: Option<u64>,
-    /// What is wrong, in a sentence without a full stop.
+    /// What is wrong, in a sentence without a full stop at its end.
     pub message: String,
-    /// What mending does, in the same form; "" if nothing can be done.
+    /// What mending does, in the same form; "" if nothing can mend it.
     pub repair: String,
 }

@@ -1,4 +1,4 @@
-//! Formats: what makes, checks, shows and tunes volumes of one kind.
+//! Formats: recognising, making, checking, showing and tuning volumes of one kind.
 
 use crate::abilities::refusal;
 use crate::{
@@ -10,12 +10,13 @@ use std::sync::Arc;
 
 /// A kind of volume. Each driver exports one.
 ///
-/// A driver gives [`name`](Self::name), [`kinds`](Self::kinds), [`probe`](Self::probe) and
-/// [`attach`](Self::attach). All else is for those that can: a method, and its bit in
-/// [`abilities`](Self::abilities). Default bodies refuse (`Unsupported`) in one line that names the format.
+/// A driver must give [`name`](Self::name), [`kinds`](Self::kinds), [`probe`](Self::probe) and
+/// [`attach`](Self::attach). The rest is optional: a method, and its bit in
+/// [`abilities`](Self::abilities). Default bodies refuse (`Unsupported`) in one line that names the
+/// format.
 ///
-/// The operations on a device need it for themselves: a volume that is
-/// attached must not be checked, tuned or made anew at the same time.
+/// An operation on a device needs it exclusively: an attached volume must not be checked, tuned or
+/// made anew at the same time.
 pub trait Format: Send + Sync {
     /// Returns the format's name: `fat`.
     fn name(&self) -> &'static str;
@@ -23,27 +24,28 @@ pub trait Format: Send + Sync {
     /// Returns the kinds of its volumes: `fat12`, `fat16`, `fat32`.
     fn kinds(&self) -> &'static [&'static str];
 
-    /// Returns what the format does beside attaching: a bit for each optional method that it has.
+    /// Returns the format's abilities besides attaching: a bit for each optional method that it
+    /// has.
     fn abilities(&self) -> Abilities {
         Abilities::NONE
     }
 
-    /// Returns the programs that do what it does not, for the line in which it refuses.
+    /// Returns the programs to name when this format refuses an operation.
     fn others(&self) -> Others {
         Others::default()
     }
 
-    /// Looks whether the device holds a volume of this format, by as little
-    /// as tells it for sure. Damage past that is not looked for.
+    /// Tests whether the device holds a volume of this format, with as few reads as make that sure.
+    /// Does not look for damage beyond these.
     ///
     /// # Errors
     /// `Io`.
     fn probe(&self, dev: &dyn BlockDevice) -> Result<Option<Probe>>;
 
-    /// Looks for a replica of the structure that the volume is told by, where the first one makes
-    /// no sense. It fits the device, and as much of the volume as is looked at. Reads some tens of
-    /// MiB at most. `None` where the first makes sense, where there is no such replica, and
-    /// of a format that keeps none.
+    /// Looks for a replica of the identifying structure (such as the superblock) if the primary one
+    /// makes no sense. The replica must agree with the device and with the parts of the volume that
+    /// are read. Reads some tens of MiB at most. `None` if the primary is sound, if no replica
+    /// fits, or if the format keeps none.
     ///
     /// # Errors
     /// `Io`.
@@ -52,28 +54,28 @@ pub trait Format: Send + Sync {
         Ok(None)
     }
 
-    /// Returns the option of [`attach`](Self::attach) and [`check`](Self::check) that names the replica to
-    /// go by, if there is one.
+    /// Returns the option of [`attach`](Self::attach) and [`check`](Self::check) that selects the
+    /// replica to use, if there is one.
     fn replica_option(&self) -> Option<&'static str> {
         None
     }
 
-    /// Options that [`attach`](Self::attach) knows.
+    /// Returns the options that [`attach`](Self::attach) knows.
     fn attach_options(&self) -> &'static [OptionSpec] {
         &[]
     }
 
-    /// Options that [`make`](Self::make) knows.
+    /// Returns the options that [`make`](Self::make) knows.
     fn make_options(&self) -> &'static [OptionSpec] {
         &[]
     }
 
-    /// Options that [`tune`](Self::tune) knows.
+    /// Returns the options that [`tune`](Self::tune) knows.
     fn tune_options(&self) -> &'static [OptionSpec] {
         &[]
     }
 
-    /// Options that [`check`](Self::check) knows.
+    /// Returns the options that [`check`](Self::check) knows.
     fn check_options(&self) -> &'static [OptionSpec] {
         &[]
     }
@@ -81,16 +83,16 @@ pub trait Format: Send + Sync {
     /// Attaches the volume on the device.
     ///
     /// # Errors
-    /// `Invalid` for an option; `Corrupt` naming the first field that is out
-    /// of its range; `Unsupported` for a variant that is not known.
+    /// `Invalid` for an option; `Corrupt` naming the first field that is out of its range;
+    /// `Unsupported` for an unknown variant.
     fn attach(&self, dev: Arc<dyn BlockDevice>, how: &Attach) -> Result<Fs>;
 
-    /// Attaches the volume on the device, which keeps copies of files of `remote`.
+    /// Attaches the volume on the device as a cache: it keeps copies of files of `remote`.
     ///
     /// # Errors
-    /// As [`attach`](Self::attach); `Invalid` of a format that keeps none, and for
-    /// another remote than the volume was made for. A remote that cannot be reached
-    /// (`Io`) is none: what is here of it is there.
+    /// As [`attach`](Self::attach). `Invalid` if the format is no cache, or if the volume was made
+    /// for another remote. A remote that cannot be reached (`Io`) is no error: the cached files
+    /// stay available.
     fn attach_over(&self, dev: Arc<dyn BlockDevice>, how: &Attach, remote: Remote) -> Result<Fs> {
         let _ = (dev, how);
         let words = format!(
@@ -101,7 +103,7 @@ pub trait Format: Send + Sync {
         Err(Error::note(Kind::Invalid, words))
     }
 
-    /// Makes a new, empty volume over the whole device. What was there is lost.
+    /// Makes a new, empty volume over the whole device. The old content is lost.
     ///
     /// # Errors
     /// `Invalid` for an option, or if the device is too small or too large
@@ -111,14 +113,13 @@ pub trait Format: Send + Sync {
         Err(refusal(self.name(), self.others(), Abilities::MAKE))
     }
 
-    /// Checks the volume and mends it as far as `how` allows. `report` is told
-    /// of each finding, in order, and decides in [`CheckMode::Ask`].
+    /// Checks the volume and mends it as far as `how` allows. Calls `report` for each finding, in
+    /// order; its answer decides in [`CheckMode::Ask`].
     ///
-    /// After a run that left nothing, another finds nothing and writes nothing.
+    /// After a run that mended everything, another run finds nothing and writes nothing.
     ///
     /// # Errors
-    /// `Invalid` for an option; `Corrupt` if there is too little left to say what the
-    /// volume was; `Io`.
+    /// `Invalid` for an option; `Corrupt` if too little is left to tell what the volume was; `Io`.
     fn check(
         &self,
         dev: Arc<dyn BlockDevice>,
@@ -130,7 +131,8 @@ pub trait Format: Send + Sync {
         Err(refusal(self.name(), self.others(), Abilities::CHECK))
     }
 
-    /// Returns the superblock and the layout, in words. Default: what [`probe`](Self::probe) tells, and the size.
+    /// Returns the superblock and the layout, in words. Default: what [`probe`](Self::probe) finds,
+    /// and the size.
     ///
     /// # Errors
     /// As [`attach`](Self::attach).
@@ -148,7 +150,7 @@ pub trait Format: Send + Sync {
         ])
     }
 
-    /// Returns what [`dump`](Self::dump) can show: a pattern such as `cluster N`, and
+    /// Returns the topics that [`dump`](Self::dump) can show: a pattern such as `cluster N`, and
     /// what it prints. A format without topics dumps nothing.
     fn dump_topics(&self) -> &'static [OptionSpec] {
         &[]
@@ -179,8 +181,8 @@ pub trait Format: Send + Sync {
         Err(refusal(self.name(), self.others(), Abilities::MAP))
     }
 
-    /// Changes a volume in place, and says what was done. It may be stopped at
-    /// any point, by a power cut too, without harm to what the volume holds.
+    /// Changes a volume in place, and returns what was done. It can be interrupted at any point,
+    /// also by a power cut, without harm to the volume's files.
     ///
     /// # Errors
     /// `Invalid`; `Unsupported`; `Corrupt` for a volume that needs `check` first.
@@ -194,13 +196,12 @@ pub trait Format: Send + Sync {
         Err(refusal(self.name(), self.others(), Abilities::TUNE))
     }
 
-    /// Marks sectors (numbers counted from the start of the device, in the
-    /// volume's own sector size) so that nothing is put there.
+    /// Marks sectors as bad, so that nothing is stored there. Their numbers count from the start of
+    /// the device, in the volume's own sector size.
     ///
     /// # Errors
-    /// `Invalid` for a sector outside of the data area; `Busy` for one that
-    /// holds a file's data; nothing is marked then. `ReadOnly` for a volume that
-    /// takes no changes until `check` has seen it.
+    /// `Invalid` for a sector outside the data area; `Busy` for one that holds a file's data.
+    /// Nothing is marked then. `ReadOnly` for a volume that takes no changes until `check` has run.
     fn mark_bad(&self, dev: Arc<dyn BlockDevice>, sectors: &[u64]) -> Result<Vec<Fact>> {
         let _ = (dev, sectors);
         Err(refusal(self.name(), self.others(), Abilities::MARK_BAD))
@@ -217,28 +218,29 @@ pub struct Probe {
 }
 
 impl Probe {
-    /// Returns what is found of a volume of this kind without a label.
+    /// Returns the result for a volume of this kind without a label.
     pub fn of(kind: &'static str) -> Self {
         Self { kind, label: None }
     }
 }
 
-/// A replica of the structure that a volume is told by; see [`Format::replica`].
+/// A replica of the structure that identifies a volume; see [`Format::replica`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replica {
     /// The kind of the volume: `ffs2`.
     pub kind: &'static str,
-    /// What it replicates: `superblock`.
+    /// The structure that it replicates: `superblock`.
     pub what: &'static str,
-    /// Where it stands, in bytes.
+    /// Byte offset of the replica.
     pub at: u64,
-    /// Where the first one belongs, in bytes.
+    /// Byte offset of the primary structure.
     pub home: u64,
-    /// The first one, as the replica has it: a device that reads so at `home` holds the volume.
+    /// The bytes of the primary structure, restored from the replica. A device with these bytes at
+    /// `home` holds the volume.
     pub bytes: Vec<u8>,
-    /// Whether other structures of the volume were found where the replica says that they are.
-    /// One that is not confirmed may be left of a volume that has gone: only a user who names
-    /// the format goes by it.
+    /// Whether other structures of the volume were found where the replica says that they are. An
+    /// unconfirmed one may be left over from a former volume, so it is used only if the user names
+    /// the format.
     pub is_confirmed: bool,
 }
 
@@ -249,18 +251,18 @@ pub struct Attach {
     pub read_only: bool,
     /// Bound on the memory for caches, in bytes.
     pub memory: u64,
-    /// User of the one who attaches: owns what has no owner of its own.
+    /// The attaching user, who owns everything that has no owner of its own.
     pub uid: u32,
-    /// Their group.
+    /// The attaching user's group.
     pub gid: u32,
-    /// Their umask.
+    /// The attaching user's umask.
     pub umask: u32,
     /// The format's own options.
     pub options: Options,
 }
 
 impl Attach {
-    /// The memory bound unless the user sets another: 64 MiB.
+    /// The default memory bound: 64 MiB.
     pub const MEMORY: u64 = 64 << 20;
 }
 
@@ -277,15 +279,15 @@ impl Default for Attach {
     }
 }
 
-/// Another volume, of which one that is attached keeps files.
+/// Another volume, whose files an attached volume caches.
 pub struct Remote {
-    /// As the user names it.
+    /// Its name, as the user gave it.
     pub name: String,
     open: Box<dyn Fn() -> Result<Fs> + Send + Sync>,
 }
 
 impl Remote {
-    /// Returns a volume that `open` opens, for reading.
+    /// Returns a remote that `open` opens, for reading.
     pub fn new(
         name: impl Into<String>,
         open: impl Fn() -> Result<Fs> + Send + Sync + 'static,
@@ -296,10 +298,10 @@ impl Remote {
         }
     }
 
-    /// Opens it: at the first use, and again if it could not be reached then.
+    /// Opens the remote: at its first use, and again if it could not be reached then.
     ///
     /// # Errors
-    /// `Io` if it cannot be reached; others if it never will.
+    /// `Io` if it cannot be reached now; other errors if it never can be.
     pub fn open(&self) -> Result<Fs> {
         (self.open)()
     }
@@ -316,9 +318,9 @@ impl fmt::Debug for Remote {
 pub struct Make {
     /// The volume's label.
     pub label: Option<String>,
-    /// The time for its time stamps.
+    /// The time to use in time stamps.
     pub now: Time,
-    /// What random parts (a serial number) are made from: same seed, same bytes.
+    /// The seed of random parts (a serial number): the same seed makes the same bytes.
     pub seed: u64,
     /// The format's own options.
     pub options: Options,
@@ -329,20 +331,20 @@ pub struct Make {
 pub enum CheckMode {
     /// Write nothing (`-n`).
     Look,
-    /// Mend what a crash can leave, and stop at anything else (`-p`).
+    /// Mend what a crash can leave, and stop at any other finding (`-p`).
     Preen,
     /// Mend everything (`-y`).
     Mend,
-    /// Ask for each finding.
+    /// Ask about each finding.
     Ask,
 }
 
 /// How to check.
 #[derive(Clone, Debug)]
 pub struct Check {
-    /// What it may do.
+    /// What the check may do.
     pub mode: CheckMode,
-    /// The time for time stamps of what it makes (`lost+found`).
+    /// The time stamp of nodes that it makes (`lost+found`).
     pub now: Time,
     /// The format's own options.
     pub options: Options,
@@ -357,21 +359,21 @@ pub enum Answer {
     No,
 }
 
-/// How a check went.
+/// The result of a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CheckReport {
-    /// Findings but notes.
+    /// Number of findings, without notes.
     pub found: u64,
-    /// Of these, mended.
+    /// How many of these were mended.
     pub mended: u64,
     /// Sectors written.
     pub written: u64,
-    /// In figures: files, directories, free space.
+    /// The volume in figures: files, directories, free space.
     pub facts: Vec<Fact>,
 }
 
 impl CheckReport {
-    /// Findings that are still there.
+    /// Returns how many findings were not mended.
     pub fn left(&self) -> u64 {
         self.found.saturating_sub(self.mended)
     }
@@ -380,13 +382,13 @@ impl CheckReport {
 /// A figure or a word about a volume, for a table or for JSON.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fact {
-    /// What: `cluster size`.
+    /// The name of the fact: `cluster size`.
     pub key: &'static str,
-    /// In words for people: `4096 bytes`.
+    /// The value in words for people: `4096 bytes`.
     pub value: String,
-    /// As a number, where it is one, in the unit that `value` names.
+    /// The value as a number, if it is one, in the unit that `value` names.
     pub number: Option<u64>,
-    /// Whether there is no such thing: `value` is `none`.
+    /// Whether the volume has no such thing; `value` is then `none`.
     pub is_none: bool,
 }
 
@@ -400,18 +402,18 @@ impl Fact {
             is_none: false,
         }
     }
-    /// Returns a fact that the volume has none of.
+    /// Returns the fact that a volume has no such thing.
     pub fn none(key: &'static str) -> Self {
         Self {
             is_none: true,
             ..Self::word(key, "none")
         }
     }
-    /// In words, or none.
+    /// Returns a fact in words, or that the volume has no such thing.
     pub fn maybe(key: &'static str, value: Option<String>) -> Self {
         value.map_or_else(|| Self::none(key), |value| Self::word(key, value))
     }
-    /// Returns a figure and its unit.
+    /// Returns a number with its unit.
     pub fn number(key: &'static str, number: u64, unit: &str) -> Self {
         let value = if unit.is_empty() {
             number.to_string()
@@ -427,62 +429,62 @@ impl Fact {
     }
 }
 
-/// How to tune.
+/// How to tune a volume.
 #[derive(Clone, Debug, Default)]
 pub struct Tune {
-    /// A new label; "" takes it away.
+    /// A new label; "" removes it.
     pub label: Option<String>,
-    /// Put each file's data in one piece, at the start of the volume.
+    /// Stores each file's data in one piece, at the start of the volume.
     pub compact: bool,
-    /// Sets or clears the mark of a volume that was not cleanly left.
+    /// Sets or clears the mark of a volume that was not cleanly detached.
     pub dirty: Option<bool>,
-    /// The time for time stamps.
+    /// The time to use in time stamps.
     pub now: Time,
     /// The format's own options.
     pub options: Options,
 }
 
-/// What lies where.
+/// What lies where on a volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VolumeMap {
-    /// Bytes that a cell stands for; the last may stand for fewer.
+    /// Bytes that a cell stands for; the last may stand for less.
     pub cell_len: u64,
     /// The cells, in order.
     pub cells: Vec<MapCell>,
-    /// Runs of file data that do not follow on the one before in the file.
+    /// Runs of file data that do not continue the file's previous run.
     pub breaks: u64,
 }
 
-/// What is in one cell: bytes of each use.
+/// What is in one cell, in bytes of each use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MapCell {
     /// The format's own structures.
     pub system: u64,
     /// Directories.
     pub dir: u64,
-    /// Files that lie in one piece.
+    /// Files that lie in one run.
     pub file: u64,
-    /// Files that lie in several.
+    /// Files that lie in several runs.
     pub broken: u64,
     /// Marked bad.
     pub bad: u64,
     /// Free.
     pub free: u64,
-    /// Taken, but by nothing that a path leads to.
+    /// In use, but not reachable by any path.
     pub lost: u64,
 }
 
-/// Is told how far long work has come, and can end it.
+/// Takes reports of how far long work has come, and can end it.
 pub trait Progress {
-    /// `done` of `total` units of `what`; `total` is 0 while it is not known.
+    /// Reports that `done` of `total` units of `what` are done; `total` is 0 while it is unknown.
     ///
     /// # Errors
-    /// `Interrupted` when the user has had enough: the work stops at the next
-    /// point where it leaves no harm.
+    /// `Interrupted` if the user wants to stop: the work ends at the next point where that does no
+    /// harm.
     fn progress(&self, what: &'static str, done: u64, total: u64) -> Result<()>;
 }
 
-/// Tells nobody, goes on to the end.
+/// Reports to nobody, and never ends the work.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Quiet;
 
@@ -492,7 +494,7 @@ impl Progress for Quiet {
     }
 }
 
-/// `Invalid` with the kinds that there are, for [`Format::make`].
+/// Returns the `Invalid` of [`Format::make`] for an unknown kind. It lists the known ones.
 pub fn unknown_kind(format: &dyn Format, kind: &str) -> Error {
     Error::note(
         Kind::Invalid,

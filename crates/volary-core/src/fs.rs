@@ -1,4 +1,4 @@
-//! [`FileSystem`]: what a driver gives, and all that a session asks for.
+//! [`FileSystem`]: what a driver provides, and all that a session uses.
 
 #![expect(
     unused_variables,
@@ -12,27 +12,27 @@ use crate::{
 use std::sync::Arc;
 use std::time::Duration;
 
-/// [`FileSystem::commit_time`] of volumes that have no other.
+/// The default of [`FileSystem::commit_time`].
 pub const COMMIT_TIME: Duration = Duration::from_secs(5);
 
-/// A file system, shared: a driver, or a driver under layers.
+/// A shared file system: a driver, or a driver under layers.
 pub type Fs = Arc<dyn FileSystem>;
 
 /// An attached volume, as a set of operations on nodes.
 ///
-/// Drivers implement this trait; layers implement [`Layer`](crate::Layer) and
-/// get it for nothing; only the session calls it. It is object-safe and
-/// synchronous: an operation takes its thread until it is done.
+/// Drivers implement this trait. Layers implement [`Layer`](crate::Layer), which implements this
+/// trait for them. Only the session calls it. It is object-safe and synchronous: an operation
+/// blocks its thread until it is done.
 ///
-/// # What the caller has seen to
+/// # What the caller guarantees
 ///
-/// The session checks, before any call, that names are legal for the volume
-/// ([`Caps::name_max`]), that `dir` is a directory, that `cx.cred` may do this
-/// (unless [`Caps::CHECKS_ACCESS`]), and that no lock, share mode or lease is
-/// in the way. A driver need not check these again, but must not come to harm
-/// if they are not so: node ids and opens come from outside.
+/// Before any call, the session checks that names are legal for the volume ([`Caps::name_max`]),
+/// and that `dir` is a directory. It also checks that `cx.cred` may do this (unless
+/// [`Caps::CHECKS_ACCESS`]), and that no lock, share mode or lease conflicts. A driver need not
+/// check these again. But it must survive calls that break them, as node ids and opens come from
+/// outside.
 ///
-/// # What the driver sees to
+/// # What the driver guarantees
 ///
 /// - **Order.** Operations run at the same time. Each takes effect at one
 ///   moment between its call and its return.
@@ -44,13 +44,13 @@ pub type Fs = Arc<dyn FileSystem>;
 ///
 /// # How each operation is documented
 ///
-/// One sentence; then `# Errors`, the kinds special to it, in the order in
-/// which they are checked. Not repeated: any operation may answer `Stale` for
-/// a node or open that is gone, `Io`, `Corrupt`, `Interrupted`; any that
-/// changes something may answer `ReadOnly`, `NoSpace`, `Quota`.
+/// One sentence; then `# Errors`: the kinds special to the operation, in the order in which they
+/// are checked. These are not repeated: any operation may answer `Stale` for a node or open that is
+/// gone, `Io`, `Corrupt`, `Interrupted`. One that changes something may answer `ReadOnly`,
+/// `NoSpace`, `Quota`.
 ///
-/// Operations with a default body are those that a volume can lack. The
-/// default answers `ReadOnly` for changes and `Unsupported` for the rest.
+/// An operation has a default body if a volume can lack it. The default answers `ReadOnly` for
+/// changes and `Unsupported` for the rest.
 pub trait FileSystem: Send + Sync {
     // ---- The volume ----
 
@@ -60,9 +60,9 @@ pub trait FileSystem: Send + Sync {
     /// Returns the root directory.
     fn root(&self) -> NodeId;
 
-    /// Returns who a caller with these credentials is on this volume, if not who they
-    /// say: the session asks once, and checks access and makes nodes as this
-    /// one. A pure function, the same while the volume is attached.
+    /// Maps a caller's credentials to those that they have on this volume; `None` leaves them as
+    /// they are. The session asks once, and checks access and makes nodes with the result. A pure
+    /// function: its answers stay the same while the volume is attached.
     fn caller(&self, cred: &Cred) -> Option<Cred> {
         None
     }
@@ -75,50 +75,47 @@ pub trait FileSystem: Send + Sync {
         Ok(())
     }
 
-    /// Ends the attachment: makes all changes durable and marks the volume as
-    /// cleanly left. Opens that are still there are ended. Later calls answer
-    /// `Stale`; a second detach does nothing. A driver that is dropped without
-    /// it leaves the volume as a power cut would.
+    /// Ends the attachment: makes all changes durable, marks the volume as cleanly detached, and
+    /// closes all opens. Later calls answer `Stale`; a second detach does nothing. A driver that is
+    /// dropped without a detach leaves the volume as a power cut would.
     fn detach(&self, cx: &Ctx<'_>) -> Result<()> {
         self.sync(cx)
     }
 
-    /// Tells `sink`, from now on, of changes that came from elsewhere than
-    /// through this trait: another NFS client, a process on the host, a tape
-    /// being played. Changes made through the trait are the session's to tell.
+    /// Tells `sink`, from now on, of changes that were not made through this trait: by another NFS
+    /// client, or a process on the host. The session itself reports changes made through the trait.
     fn watch(&self, sink: Arc<dyn ChangeSink>) -> Result<Watch> {
         Err(Kind::Unsupported.into())
     }
 
-    /// Returns the quota of a user or group: the lowest number from `from` on of those that have
-    /// taken anything or have limits.
+    /// Returns the quota of one user or group: of the lowest number, `from` or above, that has used
+    /// anything or has limits.
     ///
     /// # Errors
-    /// `Unsupported` of a volume that cannot have quotas; `NotFound` if it has none of these.
+    /// `Unsupported` if the volume cannot have quotas; `NotFound` if it has none of this kind.
     fn quota(&self, cx: &Ctx<'_>, of: QuotaOf, from: u32) -> Result<QuotaReport> {
         Err(Kind::Unsupported.into())
     }
 
-    /// Changes quotas. What goes past a limit answers `Quota` from then on.
+    /// Changes quotas. Operations that would exceed a limit answer `Quota` from then on.
     ///
     /// # Errors
-    /// `Unsupported` of a volume that cannot have quotas;
-    /// `NotFound` for limits and times of quotas that are off; `Invalid` for limits of root,
-    /// who has none, and for times of a volume without; `TooBig` for what the format has no room for.
+    /// `Unsupported` if the volume cannot have quotas; `NotFound` for limits and times of quotas
+    /// that are off; `Invalid` for limits of root, who has none, and for times if the volume keeps
+    /// none; `TooBig` for what the format has no room for.
     fn set_quota(&self, cx: &Ctx<'_>, of: QuotaOf, set: &SetQuota) -> Result<()> {
         Err(Kind::Unsupported.into())
     }
 
-    /// Returns how old a change may get before whoever shares the volume makes it durable,
-    /// unless they are told otherwise. Constant while it is attached.
+    /// Returns the age at which a change must be made durable, unless the user sets another.
+    /// Whoever shares the volume sees to it. Constant while the volume is attached.
     fn commit_time(&self) -> Duration {
         COMMIT_TIME
     }
 
-    /// Takes what the driver has to tell of its volume since this was asked last: what it
-    /// has found wrong in passing, and users who have passed a soft limit. Calls were
-    /// answered all the same. Each matter comes once. Cheap when there
-    /// is nothing, and answered after [`detach`](Self::detach) too.
+    /// Takes the driver's findings since the last call: faults it met in passing, and users who
+    /// exceeded a soft limit. The calls that met them were answered all the same. Each finding is
+    /// returned once. Cheap if there are none. Works after [`detach`](Self::detach) too.
     fn findings(&self) -> Vec<Finding> {
         Vec::new()
     }
@@ -131,19 +128,18 @@ pub trait FileSystem: Send + Sync {
     /// `NotFound`.
     fn lookup(&self, cx: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<Entry>;
 
-    /// Returns the directory that holds `dir`; the root holds itself. NFS asks for this
-    /// with `..`, and an overlay needs it to copy up.
+    /// Returns the parent directory of `dir`; the root is its own parent. NFS asks for this with
+    /// `..`, and an overlay needs it to copy up.
     ///
     /// # Errors
     /// `NotDir`.
     fn parent(&self, cx: &Ctx<'_>, dir: NodeId) -> Result<Entry>;
 
-    /// Fills `out` with entries of the open directory, starting at `from`,
-    /// without `.` and `..`. True when there are no more after these.
+    /// Fills `out` with entries of the open directory, starting at `from`, without `.` and `..`.
+    /// Returns true if these are the last.
     ///
-    /// An entry that is in the directory from the first call to the last is
-    /// given once. One that comes or goes meanwhile is given once or not at
-    /// all. No lock is held between calls.
+    /// An entry that exists from the first call to the last is given once. One that comes or goes
+    /// meanwhile is given once or not at all. The driver holds no lock between calls.
     ///
     /// # Errors
     /// `NotDir`; `Invalid` for a cookie that was never given out.
@@ -152,9 +148,9 @@ pub trait FileSystem: Send + Sync {
     /// Makes a regular file and opens it, as one step.
     ///
     /// # Errors
-    /// `Exists` if `how` is [`Create::New`] and the name is taken; `IsDir`;
-    /// `Invalid` for something that is neither file nor directory, and for a
-    /// name that the format cannot keep (without [`Caps::ANY_NAME`]).
+    /// `Exists` if `how` is [`Create::New`] and the name is taken; `IsDir`; `Invalid` if the name
+    /// leads to something that is neither file nor directory, and for a name that the format cannot
+    /// keep (without [`Caps::ANY_NAME`]).
     fn create(
         &self,
         cx: &Ctx<'_>,
@@ -177,8 +173,8 @@ pub trait FileSystem: Send + Sync {
     /// Makes a fifo, socket or device node; `rdev` counts for devices only.
     ///
     /// # Errors
-    /// `Unsupported` without [`Caps::DEVICES`]; `Exists`; `Unsupported` for a number that the
-    /// format has no room for.
+    /// `Unsupported` without [`Caps::DEVICES`]; `Exists`; `Unsupported` for a device number that
+    /// does not fit the format.
     fn mknod(
         &self,
         cx: &Ctx<'_>,
@@ -191,7 +187,7 @@ pub trait FileSystem: Send + Sync {
         Err(Kind::ReadOnly.into())
     }
 
-    /// Makes a symlink that holds `target`, which need not lead anywhere.
+    /// Makes a symlink to `target`, which need not exist.
     ///
     /// # Errors
     /// `Unsupported` without [`Caps::SYMLINKS`]; `Exists`; `NameTooLong` for
@@ -216,7 +212,7 @@ pub trait FileSystem: Send + Sync {
         Err(Kind::ReadOnly.into())
     }
 
-    /// Takes away a name. The node goes with its last name and last open.
+    /// Removes a name. The node is freed with its last name and last open.
     ///
     /// # Errors
     /// `NotFound`, `IsDir`.
@@ -232,16 +228,15 @@ pub trait FileSystem: Send + Sync {
         Err(Kind::ReadOnly.into())
     }
 
-    /// Moves a name, replacing what the new name led to. Node and opens stay
-    /// what they are. What was replaced goes as by `unlink` or `rmdir`.
+    /// Moves a name, and replaces the node that the new name led to. The moved node and its opens
+    /// stay valid. The replaced node is treated as by `unlink` or `rmdir`.
     ///
     /// # Errors
-    /// `Unsupported` for [`RenameFlags::SWAP`] without [`Caps::SWAP`];
-    /// `NotFound`, for a swap of either name; `Invalid` if a directory would go
-    /// into itself; with [`RenameFlags::KEEP`], `Exists`; `IsDir`, `NotDir`,
-    /// `NotEmpty` for what would be replaced. If both names lead to one node,
-    /// nothing happens, but that a name which differs in case only is then kept
-    /// as it is now given.
+    /// `Unsupported` for [`RenameFlags::SWAP`] without [`Caps::SWAP`]; `NotFound`, for a swap of
+    /// either name; `Invalid` if a directory would go into itself; with [`RenameFlags::KEEP`],
+    /// `Exists`; `IsDir`, `NotDir`, `NotEmpty` for the node that would be replaced. If both names
+    /// lead to one node, nothing happens, except that a name which differs in case only is stored
+    /// as now given.
     fn rename(
         &self,
         cx: &Ctx<'_>,
@@ -259,7 +254,7 @@ pub trait FileSystem: Send + Sync {
     /// Returns the node's attributes.
     fn getattr(&self, cx: &Ctx<'_>, node: NodeId) -> Result<Attr>;
 
-    /// Changes attributes, all or none, and gives them as they now are.
+    /// Changes attributes, all or none, and returns the node's attributes after the change.
     ///
     /// # Errors
     /// `TooBig`; `Unsupported` for an attribute that the format cannot keep.
@@ -268,15 +263,15 @@ pub trait FileSystem: Send + Sync {
     }
 
     /// Returns the part of `want` that `cx.cred` may do. Asked only of a volume with
-    /// [`Caps::CHECKS_ACCESS`]; for others the session goes by mode and owner.
+    /// [`Caps::CHECKS_ACCESS`]; for others the session decides by mode and owner.
     fn access(&self, cx: &Ctx<'_>, node: NodeId, want: Access) -> Result<Access> {
         Err(Kind::Unsupported.into())
     }
 
-    /// Returns what a symlink holds.
+    /// Returns a symlink's target.
     ///
     /// # Errors
-    /// `Invalid` if it is not a symlink.
+    /// `Invalid` if the node is not a symlink.
     fn readlink(&self, cx: &Ctx<'_>, node: NodeId) -> Result<Vec<u8>> {
         Err(Kind::Invalid.into())
     }
@@ -302,7 +297,7 @@ pub trait FileSystem: Send + Sync {
         Err(Kind::Unsupported.into())
     }
 
-    /// Takes away an extended attribute.
+    /// Removes an extended attribute.
     ///
     /// # Errors
     /// `NoXattr`.
@@ -310,14 +305,14 @@ pub trait FileSystem: Send + Sync {
         Err(Kind::Unsupported.into())
     }
 
-    /// Returns a hint: the caller dropped `lookups` of the times it was given `node`.
-    /// Callers that do not count (NFS) never send it, so a driver that keeps a
-    /// table of nodes bounds it anyway, and answers `Stale` if it must.
+    /// Hints that the caller no longer uses `node`, and drops `lookups` of the references it was
+    /// given. Callers that do not count (NFS) never call this. So a driver that keeps a table of
+    /// nodes must bound it anyway, and may answer `Stale`.
     fn forget(&self, node: NodeId, lookups: u64) {}
 
-    /// Hints that the caller will soon look at `what` of these nodes. Their `ino` is enough. The driver
-    /// may read it now, in the order of the disk. Errors are left to the call that needs the data.
-    /// Returns false if the driver never reads ahead, so that callers need not ask again.
+    /// Hints that the caller will soon need `what` of these nodes; only their `ino` counts. The
+    /// driver may read it now, in the order of the disk. Errors are left to the call that needs the
+    /// data. Returns false if the driver never reads ahead, so that callers need not ask again.
     fn prefetch(&self, cx: &Ctx<'_>, nodes: &[NodeId], what: Prefetch) -> bool {
         false
     }
@@ -330,40 +325,41 @@ pub trait FileSystem: Send + Sync {
     /// `ReadOnly` for [`Mode::Write`]; `IsDir` for writing a directory.
     fn open(&self, cx: &Ctx<'_>, node: NodeId, mode: Mode) -> Result<OpenId>;
 
-    /// Reads at byte `offset` and gives the bytes read: fewer than asked for
-    /// only at the end of the file.
+    /// Reads at byte `offset` and returns the number of bytes read: less than asked for only at the
+    /// end of the file.
     ///
     /// # Errors
     /// `IsDir`.
     fn read(&self, cx: &Ctx<'_>, open: OpenId, offset: u64, buf: &mut [u8]) -> Result<usize>;
 
-    /// Hints that the caller will read the range soon. The driver may begin to fetch it, and does not
-    /// wait for it. Errors are left to the read.
+    /// Hints that the caller will read the range soon. The driver may begin to fetch it, without
+    /// waiting for it. Errors are left to the read.
     fn will_read(&self, cx: &Ctx<'_>, open: OpenId, offset: u64, len: u64) {}
 
-    /// Reads the beginnings of files in a batch. [`Whole::read`] is what `open`, `read` from byte 0,
-    /// `getattr` and `close` would return; `None` where the caller has to use these. Returns false, with
-    /// nothing read, if the driver has no batches; without files, the call only asks that.
+    /// Reads the beginnings of files in a batch. [`Whole::read`] holds what `open`, `read` from
+    /// byte 0, `getattr` and `close` would return; for `None` the caller has to use these. Returns
+    /// false, and reads nothing, if the driver has no batches. A call without files only asks for
+    /// that.
     fn read_whole(&self, cx: &Ctx<'_>, files: &mut [Whole<'_>]) -> bool {
         false
     }
 
-    /// Writes all of `data` at byte `offset`, or, with no offset, at the end
-    /// as it is at that moment. Gives the offset just after the data.
+    /// Writes all of `data` at byte `offset`; without an offset, at the current end of the file.
+    /// Returns the offset just after the data.
     ///
     /// # Errors
-    /// `Invalid` for an open that is for reading, where the volume knows; `TooBig`.
+    /// `Invalid` for an open that is for reading only, if the volume can tell; `TooBig`.
     fn write(&self, cx: &Ctx<'_>, open: OpenId, offset: Option<u64>, data: &[u8]) -> Result<u64> {
         Err(Kind::ReadOnly.into())
     }
 
-    /// Makes the file durable: its data and, unless `data_only`, its attributes.
+    /// Makes the file's data durable and, unless `data_only`, its attributes.
     fn fsync(&self, cx: &Ctx<'_>, open: OpenId, data_only: bool) -> Result<()> {
         Ok(())
     }
 
-    /// Gives the range room of its own (`hole` false) or takes it away
-    /// (`hole` true). The size stays.
+    /// Reserves space for the range (`hole` false), or frees it and makes the range a hole (`hole`
+    /// true). The size stays.
     fn allocate(
         &self,
         cx: &Ctx<'_>,
@@ -375,9 +371,9 @@ pub trait FileSystem: Send + Sync {
         Err(Kind::Unsupported.into())
     }
 
-    /// Where the bytes of the range lie, in order, without gaps; for reading
-    /// straight from the device. What was written before is on the device when
-    /// this returns. True for as long as [`Attr::change`] stays the same.
+    /// Adds the range's extents to `out`, in order and without gaps, for reading straight from the
+    /// device. Earlier writes are on the device when this returns. The extents stay valid as long
+    /// as [`Attr::change`] stays the same.
     fn extents(
         &self,
         cx: &Ctx<'_>,
@@ -389,9 +385,8 @@ pub trait FileSystem: Send + Sync {
         Err(Kind::Unsupported.into())
     }
 
-    /// Takes, gives back or tests a byte-range lock where others beside this
-    /// process keep locks too (NFS client, host). The session's own table has
-    /// already said yes.
+    /// Takes, releases or tests a byte-range lock on a volume that shares its locks with other
+    /// processes (NFS client, host). The session's own table has already allowed it.
     ///
     /// # Errors
     /// `Locked`.
@@ -399,16 +394,16 @@ pub trait FileSystem: Send + Sync {
         Err(Kind::Unsupported.into())
     }
 
-    /// Anything else, in the driver's own codes, listed in its `FORMAT.md`.
+    /// Does a format-specific operation. The codes are the driver's own, listed in its `FORMAT.md`.
     fn ioctl(&self, cx: &Ctx<'_>, open: OpenId, code: u32, input: &[u8]) -> Result<Vec<u8>> {
         Err(Kind::Unsupported.into())
     }
 
-    /// Ends the open, whatever the answer; an error tells of earlier writes.
+    /// Ends the open in any case; an error concerns earlier writes.
     fn close(&self, cx: &Ctx<'_>, open: OpenId) -> Result<()>;
 }
 
-/// A node as `lookup` and the makers give it.
+/// A node, as the operations that find or make one return it.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
     /// The node.
@@ -422,9 +417,9 @@ pub struct Entry {
 pub enum Create {
     /// Answers `Exists` (`O_EXCL`, `FILE_CREATE`).
     New,
-    /// Opens what is there (`O_CREAT`, `FILE_OPEN_IF`).
+    /// Opens the existing file (`O_CREAT`, `FILE_OPEN_IF`).
     Open,
-    /// Opens it and cuts it to nothing (`O_TRUNC`, `FILE_OVERWRITE_IF`).
+    /// Opens the existing file and truncates it (`O_TRUNC`, `FILE_OVERWRITE_IF`).
     Truncate,
 }
 
@@ -441,20 +436,20 @@ pub enum Mode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RenameFlags(pub u32);
 impl RenameFlags {
-    /// Replace what the new name leads to.
+    /// Replace the node that the new name leads to.
     pub const REPLACE: Self = Self(0);
-    /// Leave it and answer `Exists`.
+    /// Leave that node as it is and answer `Exists`.
     pub const KEEP: Self = Self(1);
-    /// Swap the two.
+    /// Swap the two names.
     pub const SWAP: Self = Self(2);
 }
 
 /// What [`FileSystem::prefetch`] is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prefetch {
-    /// Attributes, and where content lies.
+    /// Attributes, and the places of content.
     Attributes,
-    /// What directories hold.
+    /// The entries of directories.
     Entries,
 }
 
@@ -463,11 +458,11 @@ pub enum Prefetch {
 pub struct Whole<'a> {
     /// Its attributes as the caller has seen them.
     pub attr: &'a Attr,
-    /// The buffer, as long as is to be read. Undefined unless `read` is set. Empty if the driver could not
-    /// get it back from the system.
+    /// The buffer, as long as the part to read. Its content is undefined unless `read` is set.
+    /// Empty if the driver could not get it back from the system.
     pub bytes: Vec<u8>,
-    /// How many bytes were read, fewer than the buffer has only at the end of the file, and the attributes
-    /// just after. `None` if it was not read.
+    /// The number of bytes read, and the attributes just after. It is less than the buffer's length
+    /// only at the end of the file. `None` if the file was not read.
     pub read: Option<(usize, Attr)>,
 }
 
@@ -484,7 +479,7 @@ pub struct StatFs {
     pub nodes_free: u64,
 }
 
-/// A byte-range lock to take, give back or test.
+/// A byte-range lock to take, release or test.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)]
 pub struct Lock {
@@ -496,7 +491,7 @@ pub struct Lock {
     pub test: bool,
 }
 
-/// Something that changed behind the session's back.
+/// A change that was not made through the session.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)]
 pub enum Change {
@@ -507,10 +502,10 @@ pub enum Change {
     Everything,
 }
 
-/// Takes the news that [`FileSystem::watch`] brings. Must not call back into
-/// the file system.
+/// Receives the changes that [`FileSystem::watch`] reports. Must not call back into the file
+/// system.
 pub trait ChangeSink: Send + Sync {
-    /// One change.
+    /// Takes one change.
     fn changed(&self, change: Change);
 }
 

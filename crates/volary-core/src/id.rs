@@ -1,22 +1,22 @@
-//! Which node, which open, which place in a directory.
+//! Identifiers of nodes, opens, and places in a directory.
 
 use std::num::NonZeroU64;
 
-/// Which node of a volume, for ever.
+/// Identifies a node of a volume, for ever.
 ///
-/// `ino` is unique among the nodes that live at one moment; with `generation`
-/// it is unique for as long as the format can make it. A node that is gone is
-/// answered with [`Kind::Stale`](crate::Kind::Stale), never with another node.
+/// `ino` is unique among the nodes that exist at one moment. With `generation`, it is unique for as
+/// long as the format can guarantee. The id of a node that is gone is answered with
+/// [`Kind::Stale`](crate::Kind::Stale), never with another node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NodeId {
     /// The node's number, as `st_ino` gives it.
     pub ino: NonZeroU64,
-    /// Tells apart nodes that have had the same number, one after the other.
+    /// Distinguishes nodes that have had the same number, one after the other.
     pub generation: u32,
 }
 
 impl NodeId {
-    /// A node id, unless `ino` is 0.
+    /// Returns a node id, or `None` if `ino` is 0.
     pub fn new(ino: u64, generation: u32) -> Option<Self> {
         Some(Self {
             ino: NonZeroU64::new(ino)?,

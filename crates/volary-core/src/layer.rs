@@ -1,9 +1,9 @@
 //! [`Layer`]: a file system over a file system.
 //!
-//! A layer says in `below` what it lies on and overrides what it changes; all
-//! else is forwarded, through [`Layer::around`], which sees every operation.
-//! The blanket impl at the end makes each layer a [`FileSystem`]; its lint
-//! fails the build when an operation is added and not forwarded.
+//! A layer returns the file system under it in `below` and overrides what it changes. All else is
+//! forwarded through [`Layer::around`], which sees every operation. The blanket impl at the end
+//! makes each layer a [`FileSystem`]. Its lint fails the build if an operation is added and not
+//! forwarded.
 
 use crate::{
     Access, Attr, Caps, ChangeSink, Cookie, Create, Cred, Ctx, DirBuf, DirEntry, Entry, Extent,
@@ -16,7 +16,7 @@ use std::time::Duration;
 /// An operation on its way down, as [`Layer::around`] sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct Op<'a> {
-    /// Which.
+    /// Which operation.
     pub call: Call,
     /// The node, or the directory, that it is about.
     pub node: Option<NodeId>,
@@ -28,7 +28,7 @@ pub struct Op<'a> {
     pub offset: Option<u64>,
     /// Length in bytes, likewise.
     pub len: u64,
-    /// Who asks, and when; not known of a watch.
+    /// Who asks, and when; unknown for a watch.
     pub cx: Option<Ctx<'a>>,
 }
 
@@ -67,17 +67,17 @@ impl<'a> Op<'a> {
     }
 }
 
-/// What a name is given for, to [`Layer::name_down`].
+/// What a name is used for, to [`Layer::name_down`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NameUse {
-    /// To find what is there: a name that the volume can have none of is `NotFound`.
+    /// To find an entry: a name that the volume cannot hold is `NotFound`.
     Find,
-    /// To make an entry: such a name is `Invalid`.
+    /// To make an entry: a name that the volume cannot hold is `Invalid`.
     Make,
 }
 
 impl NameUse {
-    /// Returns the error for a name that the volume below can have none of.
+    /// Returns the error for a name that the volume below cannot hold.
     pub fn refusal(self) -> Kind {
         match self {
             Self::Find => Kind::NotFound,
@@ -86,7 +86,7 @@ impl NameUse {
     }
 }
 
-/// Calls the volume below. A listing is mapped where the layer maps names.
+/// Calls the volume below. Maps the listing if the layer maps names.
 macro_rules! call_below {
     ($layer:ident readdir($cx:ident, $dir:ident, $from:ident, $out:ident)) => {
         if Self::MAPS_NAMES {
@@ -102,10 +102,10 @@ macro_rules! call_below {
     };
 }
 
-/// Defines [`Call`], [`Layer`] and the blanket impl from one list, so that the
-/// three cannot differ. A row: words, method, variant of `Call`, whether it
-/// changes the volume, its names with their directories and uses, arguments, result, and what
-/// `around` is told.
+/// Defines [`Call`], [`Layer`] and the blanket impl from one list, so that the three cannot differ.
+/// A row holds: doc comments, method, variant of `Call`, and whether it changes the volume. Then
+/// come its names with their directories and uses, the arguments, the result, and the fields of
+/// `Op` to set.
 macro_rules! operations {
     ($( $(#[$doc:meta])* $method:ident $call:ident $changes:literal $([$($named:ident: $cx:ident $in:ident $use:ident),*])?
         ($($arg:ident: $ty:ty),*) -> $out:ty $(, $told:ident($($what:expr),*))*; )*) => {
@@ -123,8 +123,8 @@ macro_rules! operations {
                 match self { $(Self::$call => stringify!($method)),* }
             }
 
-            /// Returns whether the operation can change what the volume holds. `Open`
-            /// and `Create` open for writing; what changes is told by `write`.
+            /// Returns whether the operation can change what the volume holds. False for `Open`,
+            /// even for writing: the change comes with `Write`.
             pub const fn changes(self) -> bool {
                 match self { $(Self::$call => $changes),* }
             }
@@ -133,11 +133,11 @@ macro_rules! operations {
         /// A file system over a file system. Every method forwards unless it is
         /// overridden; see [`FileSystem`] for what each promises.
         pub trait Layer: Send + Sync + Sized {
-            /// Returns what this layer lies on.
+            /// Returns the file system under this layer.
             fn below(&self) -> &Fs;
 
-            /// Sees every operation that is not overridden: it may act before
-            /// and after, refuse, or answer in place of `call`.
+            /// Sees every operation that is not overridden. It may act before and after `call`,
+            /// refuse, or answer in its place.
             fn around<T>(
                 &self,
                 op: &Op<'_>,
@@ -147,14 +147,15 @@ macro_rules! operations {
                 call()
             }
 
-            /// Whether names are others here than below: then [`name_down`](Self::name_down) maps those that are
-            /// given, and [`shown`](Self::shown) those that are listed, in every operation that is not overridden.
+            /// Whether the layer maps names. If so, every operation that is not overridden maps
+            /// given names by [`name_down`](Self::name_down), and listed ones by
+            /// [`shown`](Self::shown).
             const MAPS_NAMES: bool = false;
 
-            /// Returns a name of `dir` that was given, as the volume below has it; `None` for the same.
+            /// Maps a name in `dir` to the name on the volume below; `None` if it is the same.
             ///
             /// # Errors
-            /// [`NameUse::refusal`] for a name that the volume can have none of; `NameTooLong`.
+            /// [`NameUse::refusal`] for a name that the volume cannot hold; `NameTooLong`.
             fn name_down(
                 &self,
                 cx: &Ctx<'_>,
@@ -166,16 +167,18 @@ macro_rules! operations {
                 Ok(None)
             }
 
-            /// Returns a name of the volume below as it is shown; `None` leaves it out of listings.
+            /// Maps a name of the volume below to the one that is shown; `None` leaves it out of
+            /// listings.
             fn name_up(&self, name: &[u8]) -> Option<Vec<u8>> {
                 Some(name.to_vec())
             }
 
-            /// Returns an entry of the open directory `dir` as it is listed: for a layer whose names depend on more than the
-            /// name, or that shows other nodes in their places. Default: under [`name_up`](Self::name_up).
+            /// Returns an entry of the open directory `dir` as it is listed. A layer overrides this
+            /// if its names depend on more than the name, or if it shows other nodes. Default: maps
+            /// the name by [`name_up`](Self::name_up).
             ///
             /// # Errors
-            /// Of what is asked below; they end the listing.
+            /// Those of the calls below; they end the listing.
             fn shown(&self, cx: &Ctx<'_>, dir: OpenId, entry: &DirEntry<'_>) -> Result<Option<Shown>> {
                 let _ = (cx, dir);
                 Ok(self.name_up(entry.name).map(|name| Shown::renamed(entry, name)))
@@ -185,23 +188,24 @@ macro_rules! operations {
             fn caps(&self) -> Caps { self.below().caps() }
             /// Returns the root directory.
             fn root(&self) -> NodeId { self.below().root() }
-            /// Returns who a caller is on the volume; not seen by `around`.
+            /// Maps a caller's credentials; not seen by `around`.
             fn caller(&self, cred: &Cred) -> Option<Cred> { self.below().caller(cred) }
-            /// Returns how old a change may get; not seen by `around`.
+            /// Returns the age at which changes must be durable; not seen by `around`.
             fn commit_time(&self) -> Duration { self.below().commit_time() }
-            /// Returns what the driver has found; not seen by `around`.
+            /// Takes the driver's findings; not seen by `around`.
             fn findings(&self) -> Vec<Finding> { self.below().findings() }
-            /// Returns a hint; not seen by `around`.
+            /// Forwards a hint; not seen by `around`.
             fn forget(&self, node: NodeId, lookups: u64) { self.below().forget(node, lookups); }
-            /// Returns a hint; not seen by `around`.
+            /// Forwards a hint; not seen by `around`.
             fn prefetch(&self, cx: &Ctx<'_>, nodes: &[NodeId], what: Prefetch) -> bool {
                 self.below().prefetch(cx, nodes, what)
             }
-            /// A hint; not seen by `around`.
+            /// Forwards a hint; not seen by `around`.
             fn will_read(&self, cx: &Ctx<'_>, open: OpenId, offset: u64, len: u64) {
                 self.below().will_read(cx, open, offset, len);
             }
-            /// Not forwarded, as it would bypass what a layer does at opens and reads.
+            /// Refuses; it is not forwarded, as that would bypass what a layer does at opens and
+            /// reads.
             fn read_whole(&self, cx: &Ctx<'_>, files: &mut [Whole<'_>]) -> bool {
                 let _ = (cx, files);
                 false
@@ -368,7 +372,7 @@ mod tests {
         }
     }
 
-    /// Notes what passes, and refuses `open`.
+    /// Records the operations that pass, and refuses `open`.
     struct Watcher {
         below: Fs,
         seen: Mutex<Vec<Call>>,

@@ -4,12 +4,12 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | [`fs`](FileSystem) | what a driver gives, and all that a session asks for |
+//! | [`fs`](FileSystem) | the operations that a driver provides, and a session uses |
 //! | [`layer`](Layer) | a file system over a file system |
 //! | [`device`](BlockDevice) | bytes that can be read, written and flushed |
 //! | [`format`](Format) | a kind of volume: probe, attach, make, check, dump, tune |
-//! | [`acl`](Acl) | POSIX access lists, and who is let in by them |
-//! | [`case`](fold) | which names are one where upper and lower case are the same |
+//! | [`acl`](Acl) | POSIX access lists, and the access that they grant |
+//! | [`case`](fold) | case folding: names that are the same in upper and lower case |
 //! | the rest | ids, names, attributes, extents, time, errors, findings, options |
 #![forbid(unsafe_code)]
 

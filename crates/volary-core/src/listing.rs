@@ -1,4 +1,4 @@
-//! Listings for layers that show entries in another way than they are below.
+//! Listings for layers that show entries differently from the volume below.
 
 use crate::{Attr, Cookie, Ctx, DirBuf, DirEntry, FileKind, Fs, NodeId, OpenId, Result};
 
@@ -7,16 +7,16 @@ use crate::{Attr, Cookie, Ctx, DirBuf, DirEntry, FileKind, Fs, NodeId, OpenId, R
 pub struct Shown {
     /// The node that it leads to.
     pub node: NodeId,
-    /// What that is.
+    /// The node's kind.
     pub kind: FileKind,
     /// Its name.
     pub name: Vec<u8>,
-    /// The node's attributes, where they are known.
+    /// The node's attributes, if they are known.
     pub attr: Option<Attr>,
 }
 
 impl Shown {
-    /// Returns an entry under another name.
+    /// Returns the entry under another name.
     pub fn renamed(entry: &DirEntry<'_>, name: Vec<u8>) -> Self {
         Self {
             node: entry.node,
@@ -27,16 +27,16 @@ impl Shown {
     }
 }
 
-/// How many entries are asked for at a time, and bytes of names.
+/// How many entries are read at a time, and at most how many bytes of names.
 const ENTRIES: usize = 64;
 const NAMES: usize = 16 << 10;
 
-/// Does [`FileSystem::readdir`](crate::FileSystem::readdir) below, with each
-/// entry as `show` has it; `None` leaves one out. Places stay what they are below.
-/// [`Layer::shown`](crate::Layer::shown) does it for a layer that need not keep more.
+/// Implements [`FileSystem::readdir`](crate::FileSystem::readdir) by a listing below. `show` maps
+/// each entry, or leaves it out with `None`. Cookies stay those of the volume below. A layer that
+/// keeps no state of its own implements [`Layer::shown`](crate::Layer::shown) instead.
 ///
 /// # Errors
-/// Of the listing below and of `show`.
+/// Those of the listing below and of `show`.
 pub fn map_listing(
     below: &Fs,
     cx: &Ctx<'_>,
@@ -57,7 +57,7 @@ pub fn map_listing(
             }
             at = entry.next;
         }
-        // A listing that gives nothing and does not end would be one for ever.
+        // A listing that returns nothing and does not end would loop for ever.
         if end || some.is_empty() {
             return Ok(end);
         }

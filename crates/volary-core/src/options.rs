@@ -1,9 +1,9 @@
-//! `-o key=value,flag`: options of a mount or of mkfs, as each format has them.
+//! Options of a mount or of mkfs: `-o key=value,flag`.
 
 use crate::{Error, Kind, Result};
 use std::time::Duration;
 
-/// An option, or a topic: what help prints of it.
+/// An option, or a topic of a dump, and its help.
 #[derive(Clone, Copy, Debug)]
 pub struct OptionSpec {
     /// `iosize`
@@ -16,24 +16,25 @@ pub struct OptionSpec {
 
 /// Options as the user gave them, in order; the last of a name counts.
 ///
-/// The second part names what somebody else takes: see [`also_known`](Self::also_known).
+/// The second field names options that another component takes: see
+/// [`also_known`](Self::also_known).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options(Vec<(String, Option<String>)>, Vec<&'static str>);
 
 impl Options {
-    /// None.
+    /// Returns no options.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// From `key=value,flag`. Empty parts are passed over.
+    /// Parses `key=value,flag`. Skips empty parts.
     pub fn parse(text: &str) -> Self {
         let mut all = Self::default();
         all.add(text);
         all
     }
 
-    /// Adds what `text` says.
+    /// Parses `text` and adds its options.
     pub fn add(&mut self, text: &str) {
         for part in text.split(',').filter(|p| !p.is_empty()) {
             match part.split_once('=') {
@@ -43,13 +44,13 @@ impl Options {
         }
     }
 
-    /// Sets one.
+    /// Sets an option.
     pub fn set(&mut self, key: &str, value: impl Into<String>) {
         self.0.push((key.into(), Some(value.into())));
     }
 
-    /// Takes `key` out and gives its value: `None` if it was not given,
-    /// `Some("")` for a flag without a value.
+    /// Removes `key` and returns its value: `None` if it was not given, `Some("")` for a flag
+    /// without a value.
     pub fn take(&mut self, key: &str) -> Option<String> {
         let found = self
             .0
@@ -61,19 +62,19 @@ impl Options {
         found.map(Option::unwrap_or_default)
     }
 
-    /// Takes out all options whose names `which` says, whatever their values.
+    /// Removes all options for whose name `which` returns true, whatever their values.
     pub fn pass_over(&mut self, which: impl Fn(&str) -> bool) {
         self.0.retain(|(key, _)| !which(key));
     }
 
-    /// Returns the one of these flags that was given last.
+    /// Returns the one of these names that was given last.
     pub fn last_of<'a>(&self, keys: &[&'a str]) -> Option<&'a str> {
         let mut given = self.0.iter().rev().map(|(key, _)| key);
         given.find_map(|key| keys.iter().find(|known| *known == key).copied())
     }
 
-    /// Adds options to those that the error of [`check_known`](Self::check_known) lists. They are
-    /// those that a caller takes out before the options are checked.
+    /// Adds options that the error of [`check_known`](Self::check_known) lists too. A caller takes
+    /// these out before the options are checked.
     pub fn also_known(&mut self, specs: &[OptionSpec]) {
         self.1.extend(specs.iter().map(|spec| spec.name));
     }
@@ -81,7 +82,7 @@ impl Options {
     /// Refuses options that `known` does not list.
     ///
     /// # Errors
-    /// `Invalid`, naming the option and those that there are, with those of
+    /// `Invalid`, naming the option and the known ones, with those of
     /// [`also_known`](Self::also_known).
     pub fn check_known(&self, known: &[OptionSpec]) -> Result<()> {
         for (key, _) in &self.0 {
@@ -105,7 +106,8 @@ impl Options {
         Ok(())
     }
 
-    /// Returns a flag: absent, bare, or one of `yes no true false on off 1 0`.
+    /// Returns the value of a flag: `default` if absent, true if bare. A value must be one of
+    /// `yes no true false on off 1 0`.
     ///
     /// # Errors
     /// `Invalid` for any other value.
@@ -129,7 +131,7 @@ impl Options {
             .transpose()
     }
 
-    /// Returns a time in seconds, of which there may be parts: `5`, `0.5`; a day at most.
+    /// Returns a duration in seconds, with or without a fraction: `5`, `0.5`. A day is the most.
     ///
     /// # Errors
     /// `Invalid` if it is not one.
@@ -161,7 +163,7 @@ impl Options {
             .map(|(_, v)| v.as_deref().unwrap_or(""))
     }
 
-    /// One of `choices`, by its name.
+    /// Returns the one of `choices` that the option names.
     ///
     /// # Errors
     /// `Invalid`, naming the choices.
@@ -176,14 +178,14 @@ impl Options {
         }
     }
 
-    /// Returns whether there are none.
+    /// Returns whether there are no options.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Returns a size in bytes as people write it: `512`, `0x1000`; `64k`, `64M`, `64MiB`, `1.5G` in powers of
-    /// 1024, and `64kB`, `64MB` in powers of 1000. `None` for what is not one, is no whole number of
-    /// bytes or does not fit.
+    /// Parses a size in bytes as people write it: `512`, `0x1000`; `64k`, `64M`, `64MiB`, `1.5G` in
+    /// powers of 1024; `64kB`, `64MB` in powers of 1000. `None` if `text` is no size, not a whole
+    /// number of bytes, or too large.
     pub fn parse_size(text: &str) -> Option<u64> {
         parse_size(text)
     }
@@ -235,7 +237,7 @@ fn parse_size(text: &str) -> Option<u64> {
     scaled(digits, base.pow(power))
 }
 
-/// Returns a decimal number with or without a part behind a point, times `unit`.
+/// Parses a decimal number, with or without a fraction, and multiplies it by `unit`.
 fn scaled(digits: &str, unit: u64) -> Option<u64> {
     let (whole, part) = digits.split_once('.').unwrap_or((digits, "0"));
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());

@@ -1,21 +1,21 @@
-//! Quotas: what users and groups have taken of a volume, and how much they may take.
+//! Quotas: what users and groups use of a volume, and how much they may use.
 
 use crate::Time;
 
-/// Whose quotas.
+/// Whether a quota is a user's or a group's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum QuotaOf {
-    /// Of the users that own nodes.
+    /// Quotas of the users that own nodes.
     Users,
-    /// Of the groups that own them.
+    /// Quotas of the groups that own nodes.
     Groups,
 }
 
 impl QuotaOf {
-    /// Both.
+    /// Both kinds.
     pub const ALL: [Self; 2] = [Self::Users, Self::Groups];
 
-    /// One of them, in a word: `user`.
+    /// Returns the singular of the kind, in a word: `user`.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Users => "user",
@@ -24,24 +24,24 @@ impl QuotaOf {
     }
 }
 
-/// How much may be taken; `None` for any.
+/// How much may be used; `None` for any amount.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QuotaLimits {
-    /// May be exceeded for a time of grace.
+    /// May be exceeded for the grace period.
     pub soft: Option<u64>,
-    /// Is never exceeded, but by root.
+    /// Is never exceeded, except by root.
     pub hard: Option<u64>,
 }
 
-/// What has been taken of something, and may be.
+/// How much of a resource is used, and may be used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QuotaShare {
-    /// Taken.
+    /// The amount in use.
     pub used: u64,
-    /// What may be.
+    /// Its limits.
     pub limits: QuotaLimits,
-    /// When the time of grace ends: there where `used` exceeds the soft limit. From then on
-    /// that limit is a hard one.
+    /// When the grace period ends, if `used` exceeds the soft limit. From then on the soft limit is
+    /// a hard one.
     pub until: Option<Time>,
 }
 
@@ -50,48 +50,48 @@ pub struct QuotaShare {
 pub struct Quota {
     /// The user's or group's number.
     pub id: u32,
-    /// Room on the device, in bytes.
+    /// Space on the device, in bytes.
     pub bytes: QuotaShare,
     /// Nodes.
     pub nodes: QuotaShare,
 }
 
-/// The times of grace of a volume, in seconds; 0 where it has none.
+/// The grace periods of a volume, in seconds; 0 where it has none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QuotaGrace {
-    /// Of room.
+    /// For space.
     pub bytes: u64,
-    /// Of nodes.
+    /// For nodes.
     pub nodes: u64,
 }
 
 /// An answer of [`FileSystem::quota`](crate::FileSystem::quota).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QuotaReport {
-    /// The volume's times of grace.
+    /// The volume's grace periods.
     pub grace: QuotaGrace,
-    /// The quota that was asked for; `None` if there are no more.
+    /// The requested quota; `None` if there are no more.
     pub quota: Option<Quota>,
 }
 
 /// What [`FileSystem::set_quota`](crate::FileSystem::set_quota) does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SetQuota {
-    /// Counts what everybody has taken, and bounds them from now on. Limits that were there
-    /// stay; at first there are none.
+    /// Counts what everybody uses, and enforces limits from now on. Existing limits stay; at first
+    /// there are none.
     On,
-    /// Bounds nobody any more, and forgets all limits.
+    /// Stops enforcing limits, and forgets all of them.
     Off,
-    /// Sets what one user or group may take; `None` leaves it. Whoever has taken more than a
-    /// new soft limit already has the time of grace from now on.
+    /// Sets the limits of one user or group; `None` leaves them. Whoever exceeds a new soft limit
+    /// already gets the grace period from now on.
     Limits {
         /// The user's or group's number.
         id: u32,
-        /// Room on the device, in bytes.
+        /// Space on the device, in bytes.
         bytes: Option<QuotaLimits>,
         /// Nodes.
         nodes: Option<QuotaLimits>,
     },
-    /// Sets the times of grace, for those who exceed a soft limit from now on.
+    /// Sets the grace periods, for those who exceed a soft limit from now on.
     Grace(QuotaGrace),
 }

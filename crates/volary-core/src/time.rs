@@ -2,8 +2,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// A point in time: nanoseconds since 1970-01-01 00:00 UTC, leap seconds not
-/// counted, as POSIX has it.
+/// A point in time: nanoseconds since 1970-01-01 00:00 UTC without leap seconds, as in POSIX.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Time {
     /// Whole seconds, rounded down.
@@ -30,10 +29,11 @@ impl Time {
         }
     }
 
-    /// Returns a time by the Gregorian calendar, `secs` after midnight UTC: what DOS, zip and ISO 9660 keep.
-    /// A month past the twelfth or a day past the last carries over, so any fields make a time.
+    /// Returns the time of a date of the Gregorian calendar, `secs` after midnight UTC. DOS, zip
+    /// and ISO 9660 keep times so. A month past the twelfth or a day past the last carries over, so
+    /// any fields make a time.
     pub const fn from_date(year: i32, month: u32, day: u32, secs: i64) -> Self {
-        // Years that begin in March have their leap day at the end.
+        // In years that begin in March, the leap day comes last.
         let months = month as i64 + 9;
         let year = year as i64 - 1 + months / 12;
         let day_of_year = (153 * (months % 12) + 2) / 5 + day as i64 - 1;
@@ -41,13 +41,14 @@ impl Time {
         Self::from_secs((year * 365 + leap_days + day_of_year - 719_468) * 86_400 + secs)
     }
 
-    /// Returns year, month and day in UTC by the Gregorian calendar, as [`from_date`](Self::from_date) takes them.
+    /// Returns year, month and day in UTC by the Gregorian calendar, as
+    /// [`from_date`](Self::from_date) takes them.
     pub const fn date(self) -> (i64, u32, u32) {
         let days = self.secs.div_euclid(86_400) + 719_468;
         let (era, of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
         let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
         let of_year = of_era - (365 * year + year / 4 - year / 100);
-        // Counted from March, as above.
+        // Months are counted from March, as in `from_date`.
         let months = (5 * of_year + 2) / 153;
         let day = of_year - (153 * months + 2) / 5 + 1;
         let is_next = months >= 10;
@@ -94,7 +95,7 @@ impl From<SystemTime> for Time {
 }
 
 impl From<Time> for SystemTime {
-    /// If the host cannot represent the time, gives the Unix epoch.
+    /// Returns the Unix epoch if the host cannot represent the time.
     fn from(t: Time) -> Self {
         let whole = Duration::from_secs(t.secs.unsigned_abs());
         let base = if t.secs >= 0 {

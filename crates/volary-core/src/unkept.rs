@@ -1,4 +1,4 @@
-//! Holds a format to its abilities.
+//! Tests that a format's abilities match its methods.
 
 use crate::{
     Abilities, Answer, BlockDevice, Check, CheckMode, Error, Format, Kind, Make, Options, Quiet,
@@ -6,8 +6,9 @@ use crate::{
 };
 use std::sync::Arc;
 
-/// Returns where a format does not keep what its [`Format::abilities`] say, a line each: for its tests. Tries each
-/// operation on `nothing`, a device of 0 bytes, which no operation takes for a volume: what answers `Unsupported` is refused.
+/// Returns a line for each mismatch between [`Format::abilities`] and the format's methods, for its
+/// tests. Tries each operation on `nothing`, a device of 0 bytes, which holds no volume. An
+/// operation that answers `Unsupported` counts as refused.
 pub fn unkept(format: &dyn Format, nothing: &Arc<dyn BlockDevice>) -> Vec<String> {
     let kind = format.kinds().first().copied().unwrap_or_default();
     let check = Check {
@@ -109,7 +110,7 @@ mod tests {
         }
     }
 
-    /// Says that it makes volumes and does not; does not say that it tunes them, and does.
+    /// Claims to make volumes but does not; tunes them but does not claim to.
     struct Liar;
 
     impl Format for Liar {

@@ -4,10 +4,10 @@ use crate::Finding;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Most findings that wait.
+/// The most findings that are kept.
 const MOST: usize = 1000;
 
-/// Findings that wait until [`findings`](crate::FileSystem::findings) is called.
+/// Findings kept until [`findings`](crate::FileSystem::findings) is called.
 #[derive(Debug, Default)]
 pub struct Untold {
     waiting: Vec<Finding>,
@@ -15,12 +15,12 @@ pub struct Untold {
 }
 
 impl Untold {
-    /// Returns what says, at any time and without a lock, whether a finding waits.
+    /// Returns a flag that tells, at any time and without a lock, whether a finding is kept.
     pub fn any(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.any)
     }
 
-    /// Returns whether no more findings are kept.
+    /// Returns whether further findings would be dropped.
     pub fn is_full(&self) -> bool {
         self.waiting.len() >= MOST
     }

@@ -1,16 +1,17 @@
-//! Attributes in a line: `Attr { mtime, ..attr::file(node, size) }`.
+//! Functions that make attributes, to change in a line: `Attr { mtime, ..attr::file(node, size) }`.
 
 use volary_core::{Attr, FileKind, NodeId, Time};
 
-/// What is best read at once unless a driver says otherwise, in bytes.
+/// The default for the preferred size of reads, in bytes.
 const IO_SIZE: u32 = 64 << 10;
 
-/// Returns a file's: `rw-r--r--`, one name, of root, without times.
+/// Returns attributes of a file: `rw-r--r--`, one name, owned by root, without times.
 pub fn file(node: NodeId, size: u64) -> Attr {
     of(node, FileKind::File, 0o644, size)
 }
 
-/// Returns a directory's: `rwxr-xr-x`, without directories in it, of root, without times.
+/// Returns attributes of a directory without subdirectories: `rwxr-xr-x`, owned by root, without
+/// times.
 pub fn dir(node: NodeId) -> Attr {
     Attr {
         nlink: 2,
@@ -18,12 +19,12 @@ pub fn dir(node: NodeId) -> Attr {
     }
 }
 
-/// Returns a symlink's, which holds `len` bytes.
+/// Returns attributes of a symlink whose target has `len` bytes.
 pub fn symlink(node: NodeId, len: u64) -> Attr {
     of(node, FileKind::Symlink, 0o777, len)
 }
 
-/// Returns a fifo's, a socket's, or a device's with this number: `rw-r--r--`.
+/// Returns attributes of a fifo, socket, or device with the number `rdev`: `rw-r--r--`.
 pub fn special(node: NodeId, kind: FileKind, rdev: u64) -> Attr {
     Attr {
         rdev,

@@ -1,12 +1,12 @@
-//! Bytes of a device, within bounds.
+//! A range of a device, read with bounds checks.
 
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use volary_core::{BlockDevice, Error, Result};
 
-/// A stretch of a device. What lies past its end is answered with `Corrupt`, which names the structure that was
-/// to be read and its offset on the device: lengths and offsets come from the volume, and may be wrong.
+/// A range of a device. A read past its end fails with `Corrupt`, which names the structure and its
+/// offset on the device: lengths and offsets come from the volume, and may be wrong.
 #[derive(Clone)]
 pub struct Bytes {
     dev: Arc<dyn BlockDevice>,
@@ -15,13 +15,14 @@ pub struct Bytes {
 }
 
 impl Bytes {
-    /// Returns all of a device.
+    /// Returns the whole of a device.
     pub fn whole(dev: Arc<dyn BlockDevice>) -> Self {
         let len = dev.geometry().size;
         Self { dev, start: 0, len }
     }
 
-    /// Returns whether a device has these bytes there: for [`probe`](volary_core::Format::probe).
+    /// Returns whether a device has these bytes at `offset`: for
+    /// [`probe`](volary_core::Format::probe).
     ///
     /// # Errors
     /// `Io`.
@@ -35,17 +36,17 @@ impl Bytes {
         Ok(found == magic)
     }
 
-    /// Returns how many there are.
+    /// Returns the length in bytes.
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// Returns whether there are none.
+    /// Returns whether the range is empty.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Returns where they begin on the device.
+    /// Returns the offset on the device.
     pub fn start(&self) -> u64 {
         self.start
     }
@@ -55,10 +56,10 @@ impl Bytes {
         &self.dev
     }
 
-    /// Returns `len` of them from `offset` on.
+    /// Returns the `len` bytes from `offset` on as a range.
     ///
     /// # Errors
-    /// `Corrupt` if they end before.
+    /// `Corrupt` if the range ends before.
     pub fn part(&self, what: &'static str, offset: u64, len: u64) -> Result<Self> {
         Ok(Self {
             dev: self.dev.clone(),
@@ -70,7 +71,7 @@ impl Bytes {
     /// Fills `buf` from `offset` on.
     ///
     /// # Errors
-    /// `Corrupt` if they end before; `Io`.
+    /// `Corrupt` if the range ends before; `Io`.
     pub fn read(&self, what: &'static str, offset: u64, buf: &mut [u8]) -> Result<()> {
         let at = self.place(what, offset, buf.len() as u64)?;
         self.dev.read_at(at, buf)
@@ -86,11 +87,11 @@ impl Bytes {
         Ok(array)
     }
 
-    /// Returns `len` bytes from `offset` on, at most `most`: memory for a length that a volume names is not
-    /// taken before it is known to be sensible.
+    /// Returns `len` bytes from `offset` on, at most `most`. Checks the length, which comes from
+    /// the volume, before it allocates memory.
     ///
     /// # Errors
-    /// `Corrupt` for more than `most`; as [`read`](Self::read).
+    /// `Corrupt` if `len` exceeds `most`; as [`read`](Self::read).
     pub fn vec(&self, what: &'static str, offset: u64, len: u64, most: usize) -> Result<Vec<u8>> {
         let fits = usize::try_from(len).ok().filter(|len| *len <= most);
         let Some(len) = fits else {
@@ -107,7 +108,7 @@ impl Bytes {
         Ok(bytes)
     }
 
-    /// Returns them as a stream, for libraries that parse one.
+    /// Returns the range as a stream, for libraries that parse one.
     pub fn cursor(&self) -> Cursor {
         Cursor {
             bytes: self.clone(),
@@ -116,7 +117,7 @@ impl Bytes {
         }
     }
 
-    /// Returns the error for a structure that makes no sense, at `offset` of these bytes.
+    /// Returns the error for a structure that makes no sense, at `offset` of this range.
     pub fn corrupt(
         &self,
         what: &'static str,
@@ -127,8 +128,8 @@ impl Bytes {
         Error::corrupt(what, self.start.saturating_add(offset), found, expected)
     }
 
-    /// Converts the error of a library that read a [`Cursor`]: to the device's own error, however deeply the library
-    /// nests it, or else to damage of `what`.
+    /// Converts the error of a library that read a [`Cursor`]. Returns the device's own error,
+    /// however deeply the library nests it, or else `Corrupt` for `what`.
     #[expect(clippy::needless_pass_by_value, reason = "as `map_err` has it")]
     pub fn failed(&self, what: &'static str, offset: u64, e: io::Error) -> Error {
         own(&e).unwrap_or_else(|| {
@@ -164,7 +165,8 @@ impl std::fmt::Debug for Bytes {
     }
 }
 
-/// [`Bytes`] as a stream. A failure of the device keeps its [`Error`] within the [`io::Error`]: see [`Bytes::failed`].
+/// A [`Bytes`] range as a stream. A failure of the device keeps its [`Error`] within the
+/// [`io::Error`]: see [`Bytes::failed`].
 #[derive(Clone, Debug)]
 pub struct Cursor {
     bytes: Bytes,
@@ -197,9 +199,10 @@ pub struct Allowance {
 }
 
 impl Cursor {
-    /// Bounds the stream: reads fail once `most` bytes were read since the start or the last renewal. For libraries that
-    /// keep as much as the volume claims to have. A sixteenth of `Attach::memory` is enough for most; memory that a
-    /// library takes before it reads is not counted.
+    /// Bounds the stream: reads fail once `most` bytes were read since the start or the last
+    /// renewal. For libraries that keep as much as the volume claims to have. A sixteenth of
+    /// `Attach::memory` is enough for most. Memory that a library takes before it reads is not
+    /// counted.
     pub fn bounded(mut self, most: u64) -> (Self, Allowance) {
         let left = Arc::new(AtomicU64::new(most));
         self.left = Some(left.clone());

@@ -1,18 +1,19 @@
-//! What a driver needs, so that it is about its format and nothing else.
+//! Building blocks for drivers, so that a driver deals with its format and nothing else.
 //!
 //! | module | what |
 //! |---|---|
-//! | [`readonly`] | a file system out of a list of entries and the bytes of files |
-//! | [`Bytes`] | a stretch of a device, read with bounds, at offsets or as a stream |
+//! | [`readonly`] | makes a file system from a list of entries and the bytes of files |
+//! | [`Bytes`] | a range of a device, read with bounds checks, at offsets or as a stream |
 //! | [`Streams`] | compressed files, read at any offset |
 //! | [`Checked`] | a stream that fails at its end if its checksum does not match |
-//! | [`attr`] | attributes of a file, directory or symlink in a line |
+//! | [`attr`] | makes attributes of a file, directory or symlink in a line |
 //! | [`Opens`], [`SharedOpens`] | the open table: ids, `Stale`, detach |
 //!
-//! A driver is one value that is a [`Format`](volary_core::Format): a name, the kinds of its volumes, how they are
-//! recognised, how one is attached. The traits are in [`volary_core`], which is re-exported as [`core`].
+//! A driver is one value that implements [`Format`](volary_core::Format): a name, the kinds of its
+//! volumes, and how to recognise and attach one. The traits are in [`volary_core`], which is
+//! re-exported as [`core`].
 //!
-//! An archive of one file, whose name and text fill the device:
+//! For example, an archive of one file, whose name and text fill the device:
 //!
 //! ```
 //! use std::sync::Arc;

@@ -8,11 +8,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use volary_core::{Attach, Result};
 
-/// How many of its last bytes a stream keeps at least, since concurrent reads come out of order.
+/// The least number of its last bytes that a stream keeps, since concurrent reads come out of
+/// order.
 const KEPT: usize = 256 << 10;
-/// How many bytes are unpacked at once.
+/// How many bytes are decompressed at once.
 const STEP: usize = 64 << 10;
-/// Memory of a stream: up to twice what it keeps, a step, and its decoder.
+/// Memory of a stream: up to twice the bytes it keeps, and a step, with room for its decoder.
 const EACH: u64 = (2 * KEPT + 2 * STEP) as u64;
 
 /// Decompresses a file from its beginning.
@@ -20,8 +21,8 @@ type Decoder = Box<dyn Read + Send>;
 
 /// Reads packed files at any offset by decoders, which go forward only.
 ///
-/// A read continues the nearest decoder before it, or starts a new one and skips to its offset. A file that is read from
-/// beginning to end is therefore decompressed once, even by concurrent readers.
+/// A read continues the nearest decoder before it, or starts a new one and skips to its offset. So
+/// a file that is read from beginning to end is decompressed once, even by concurrent readers.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -42,11 +43,11 @@ pub struct Streams {
     most: usize,
 }
 
-/// A file that is being unpacked.
+/// A file that is being decompressed.
 struct Stream {
-    /// Where its packed bytes begin.
+    /// The offset of its packed bytes on the device.
     place: u64,
-    /// The first byte that it can still give.
+    /// The offset of the first byte that it can still return.
     first: AtomicU64,
     unpacked: Mutex<Unpacked>,
 }
@@ -70,11 +71,11 @@ impl Streams {
         }
     }
 
-    /// Fills `buf` with the bytes from `offset` on of what `unpack` makes of `packed`: a decoder, always the same for
-    /// the same place.
+    /// Fills `buf` with the decompressed bytes of `packed` from `offset` on. `unpack` makes the
+    /// decoder, always the same for the same place.
     ///
     /// # Errors
-    /// `Corrupt` if they end before, or the decoder fails; `Io`.
+    /// `Corrupt` if the bytes end before, or the decoder fails; `Io`.
     pub fn read(
         &self,
         packed: &Bytes,
@@ -97,7 +98,8 @@ impl Streams {
         })
     }
 
-    /// Returns the stream of a place that has the least to skip, if one can give the bytes from `offset` on.
+    /// Returns the stream of a place that has the least to skip, if one can return the bytes from
+    /// `offset` on.
     fn nearest(&self, place: u64, offset: u64) -> Option<Arc<Stream>> {
         let mut under_way = self.under_way.lock();
         let can = |s: &Stream| s.place == place && s.first() <= offset;
@@ -134,7 +136,7 @@ impl Stream {
         self.first.load(Ordering::Relaxed)
     }
 
-    /// Fills `buf`; `None` if the stream has gone too far in the meantime.
+    /// Fills `buf`; returns `None` if another read has moved the stream too far meanwhile.
     fn read(&self, offset: u64, buf: &mut [u8]) -> Option<io::Result<()>> {
         let mut unpacked = self.unpacked.lock();
         (unpacked.first() <= offset).then(|| self.fill(&mut unpacked, offset, buf))
@@ -148,7 +150,7 @@ impl Stream {
 }
 
 impl Unpacked {
-    /// Returns the offset of the first byte that is still here.
+    /// Returns the offset of the first byte that is still kept.
     fn first(&self) -> u64 {
         self.end - self.last.len() as u64
     }
@@ -169,7 +171,7 @@ impl Unpacked {
         }
     }
 
-    /// Unpacks some more, not past `until`.
+    /// Decompresses some more, but not past `until`.
     fn go_on(&mut self, until: u64) -> io::Result<()> {
         if self.last.len() >= 2 * KEPT {
             self.last.drain(..self.last.len() - KEPT);
@@ -188,8 +190,8 @@ impl Unpacked {
     }
 }
 
-/// A stream whose checksum is held against what it should be where it ends. A byte too few or another checksum is an
-/// error of the last read.
+/// A stream that compares its checksum with the expected one at its end. Too few bytes, or another
+/// checksum, make the last read fail.
 pub struct Checked<R, H> {
     from: R,
     left: u64,
@@ -198,7 +200,7 @@ pub struct Checked<R, H> {
 }
 
 impl<R: Read, H: Hasher> Checked<R, H> {
-    /// Returns the first `len` bytes of `from`, of which `hasher` should make `sum`.
+    /// Returns the first `len` bytes of `from`, whose checksum by `hasher` must be `sum`.
     pub fn new(from: R, len: u64, hasher: H, sum: u64) -> Self {
         Self {
             from,

@@ -1,33 +1,33 @@
-//! Tells that a volume fails, and that it answers again.
+//! Reports that a volume fails, and that it answers again.
 
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use volary_core::{Call, Caps, Cred, Ctx, Error, Finding, Fs, Kind, Layer, Op, Result, Time};
 
-/// What an [`Alarm`] has to tell.
+/// A report of an [`Alarm`].
 #[derive(Debug)]
 pub enum Alert<'a> {
-    /// The first call has failed, so. Of those that fail after it nothing is told.
+    /// The first call has failed with this error. Later failures are not reported.
     Fails(&'a Error),
-    /// The volume answers again, after so many calls that failed.
+    /// The volume answers again, after this many failed calls.
     Answers(u64),
-    /// Something is wrong on the volume, which the call was answered in spite of.
+    /// The driver found a fault on the volume that did not make the call fail.
     Found(&'a Finding),
 }
 
-/// Takes alerts. Called by the thread whose call failed, before the call returns; must
-/// not call the volume.
+/// Receives alerts. Called by the thread whose call failed, before the call returns; must not call
+/// the volume.
 pub type AlertSink = Box<dyn Fn(Alert<'_>) + Send + Sync>;
 
-/// Over a volume that is served: tells once that what lies below has failed (`Io`, or a
-/// root that is `Stale`), not for each call; and what a driver has
+/// A layer over a volume that is served. It reports once, not for each call, that the file system
+/// below fails (`Io`, or a root that is `Stale`). It also reports what a driver has
 /// [found](volary_core::FileSystem::findings) in passing. It changes no answer.
 ///
-/// A volume that stands on a device stays failed: what it has in memory it still answers,
-/// whatever becomes of the device. One that others have too (a directory of the host, an
-/// export of another server) may come back: while it fails, calls that succeed have it
-/// asked, once a second by their own time, and when its root answers, that is told.
-/// `detach` is not told of: who detaches has its answer.
+/// A volume on a device stays failed: it may still answer from memory, even if the device does not
+/// work. A volume that others use too (a directory of the host, an export of another server) may
+/// come back. While it fails, each successful call may check the root, at most once a second of the
+/// calls' own time. If the root answers, that is reported. A failure of `detach` is not reported,
+/// since its caller gets the error.
 pub struct Alarm {
     below: Fs,
     tell: AlertSink,
@@ -35,13 +35,13 @@ pub struct Alarm {
     fails: AtomicBool,
     failed: AtomicU64,
     lost: AtomicU64,
-    /// The last sync has failed.
+    /// Whether the last sync failed.
     sync_failed: AtomicBool,
     asked: Mutex<Time>,
 }
 
 impl Alarm {
-    /// Over `below`.
+    /// Puts the layer over `below`.
     pub fn new(below: Fs, tell: impl Fn(Alert<'_>) + Send + Sync + 'static) -> Self {
         let caps = below.caps();
         Self {
@@ -56,8 +56,8 @@ impl Alarm {
         }
     }
 
-    /// Returns how many calls that change something, or make changes durable, have failed so. Of
-    /// syncs in a row, which somebody tries again and again, the first alone counts.
+    /// Returns how many calls that change data, or make changes durable, have failed. Of failed
+    /// syncs in a row, which are repeated again and again, only the first counts.
     pub fn lost(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)
     }
@@ -82,7 +82,7 @@ impl Alarm {
         }
     }
 
-    /// After a call that succeeded while the volume fails.
+    /// Checks whether the volume answers again, after a call succeeded while it fails.
     fn ask_again(&self, op: &Op<'_>) {
         let Some(now) = op.cx.map(|cx| cx.now) else {
             return;

@@ -1,11 +1,11 @@
-//! A map that stays within a bound.
+//! A map of bounded size.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 
-/// A map that forgets what was not used for longest, in two generations: when
-/// the young one has half of the bound, it becomes the old one, and what was old
-/// is forgotten. What is used comes back to the young one.
+/// A map that forgets entries not used recently, in two generations. When the young generation
+/// reaches half of the bound, it becomes the old one, and the previous old one is dropped. An entry
+/// that is used returns to the young one.
 pub(crate) struct Bounded<K, V> {
     young: HashMap<K, V>,
     old: HashMap<K, V>,
@@ -15,7 +15,7 @@ pub(crate) struct Bounded<K, V> {
 }
 
 impl<K: Eq + Hash + Clone, V> Bounded<K, V> {
-    /// Empty, for at most `max` of what `weigh` counts.
+    /// Makes an empty map for a total weight of at most `max`, by `weigh`.
     pub(crate) fn new(max: usize, weigh: fn(&V) -> usize) -> Self {
         Self {
             young: HashMap::new(),
@@ -39,7 +39,7 @@ impl<K: Eq + Hash + Clone, V> Bounded<K, V> {
         self.young.insert(key, value);
     }
 
-    /// A value has become so much heavier, or is about to come.
+    /// Adds to the weight, since a value has grown or is about to be inserted.
     pub(crate) fn grew(&mut self, by: usize) {
         self.weight = self.weight.saturating_add(by);
         if self.weight > self.max / 2 {

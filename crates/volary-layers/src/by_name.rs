@@ -1,4 +1,4 @@
-//! Layers by name, as `--layer NAME[=ARG]` gives them.
+//! Layers by name, as in `--layer NAME[=ARG]`.
 
 use crate::{
     Audit, CaseFold, Count, Crypt, CryptCost, DirCache, Fault, IdMap, Munge, Outside, Quota,
@@ -92,25 +92,25 @@ pub const LAYERS: &[OptionSpec] = &[
     },
 ];
 
-/// What may stand before the file's name of `crypt`.
+/// An optional prefix of the file's name in the argument of `crypt`.
 const PASSPHRASE_FILE: &str = "passphrase-file=";
 
 /// A file system with a layer on it.
 pub struct Stacked {
-    /// The file system as it is through the layer.
+    /// The file system as seen through the layer.
     pub fs: Fs,
-    /// What the layer has to say when all is done: lines of text.
+    /// Returns the layer's report, lines of text for the end of the program.
     pub report: Option<Box<dyn Fn() -> String + Send + Sync>>,
 }
 
-/// Puts the layer that `spec` names, as `NAME` or `NAME=ARG`, over `below`. The
-/// layer takes what it needs of the host from `outside`.
+/// Puts the layer that `spec` names, as `NAME` or `NAME=ARG`, over `below`. The layer takes host
+/// services from `outside`.
 ///
 /// # Errors
-/// `Invalid` for an unknown layer, naming the known ones; for an argument that is
-/// missing, superfluous or wrong, saying what is expected. `Invalid` also for a
-/// layer that makes no sense over `below`, saying why. `NotFound` and `NotDir` for
-/// `subtree`. The volume's errors for layers that look at it first.
+/// `Invalid` for an unknown layer, which names the known ones. `Invalid` for an argument that is
+/// missing, superfluous or wrong, which says what is expected. `Invalid` also for a layer that
+/// makes no sense over `below`, which says why. `NotFound` and `NotDir` for `subtree`. The volume's
+/// errors for layers that read it first.
 pub fn layer_by_name(below: Fs, spec: &str, outside: &Arc<dyn Outside>) -> Result<Stacked> {
     let (name, arg) = match spec.split_once('=') {
         Some((name, arg)) => (name, Some(arg)),
@@ -136,10 +136,10 @@ pub fn layer_by_name(below: Fs, spec: &str, outside: &Arc<dyn Outside>) -> Resul
     Ok(Stacked { fs, report: None })
 }
 
-/// Returns the argument of a layer, as it is given: empty where it may be left out, and is.
+/// Returns the argument of a layer as given, or an empty one if it is optional and left out.
 ///
 /// # Errors
-/// `Invalid` for an argument that is missing or superfluous, saying what is expected.
+/// `Invalid` for an argument that is missing or superfluous, which says what is expected.
 pub fn argument_of<'a>(layer: &OptionSpec, given: Option<&'a str>) -> Result<&'a str> {
     let name = layer.name;
     match (given, layer.value) {
@@ -151,7 +151,7 @@ pub fn argument_of<'a>(layer: &OptionSpec, given: Option<&'a str>) -> Result<&'a
     }
 }
 
-/// Returns whether a layer can do without its argument: `[ARG]`.
+/// Returns whether the argument of a layer is optional: `[ARG]`.
 fn is_optional(value: &str) -> bool {
     value.starts_with('[') && value.ends_with(']')
 }

@@ -4,8 +4,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use volary_core::{Call, Fs, Layer, Op, Result};
 
-/// Counts, for each operation, the calls, those that failed, and the bytes that
-/// were asked for.
+/// Counts the calls of each operation, how many failed, and the bytes that were requested.
 pub struct Count {
     below: Fs,
     counters: [Counter; Call::ALL.len()],
@@ -21,7 +20,7 @@ struct Counter {
 /// The counts of one operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CountRow {
-    /// Which.
+    /// The operation.
     pub call: Call,
     /// How often it was called.
     pub calls: u64,
@@ -32,7 +31,7 @@ pub struct CountRow {
 }
 
 impl Count {
-    /// Over `below`, at nought.
+    /// Puts the layer over `below`, with all counts at zero.
     pub fn new(below: Fs) -> Self {
         Self {
             below,
@@ -40,8 +39,7 @@ impl Count {
         }
     }
 
-    /// The counts of the operations that were called, in the order of
-    /// [`Call::ALL`].
+    /// Returns the counts of the operations that were called, in the order of [`Call::ALL`].
     pub fn snapshot(&self) -> Vec<CountRow> {
         let rows = Call::ALL.iter().zip(&self.counters);
         rows.map(|(&call, counter)| CountRow {
@@ -78,7 +76,7 @@ impl Layer for Count {
     }
 }
 
-/// As a table, a line for each operation that was called.
+/// Prints a table with a line for each operation that was called.
 impl fmt::Display for Count {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (calls, failed, bytes) = ("calls", "failed", "bytes");

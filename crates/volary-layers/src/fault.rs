@@ -3,9 +3,8 @@
 use parking_lot::Mutex;
 use volary_core::{Call, Error, Fs, Kind, Layer, Op, Result};
 
-/// Makes chosen calls fail before they reach what is below; `close` and `detach`
-/// after they have. The same rules, seed and order of calls give the same
-/// failures.
+/// Makes chosen calls fail before they reach the file system below, but `close` and `detach` after
+/// they have. The same rules, seed and order of calls give the same failures.
 pub struct Fault {
     below: Fs,
     state: Mutex<State>,
@@ -16,10 +15,10 @@ struct State {
     random: u64,
 }
 
-/// Which calls fail, and how.
+/// Says which calls fail, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FaultRule {
-    /// The operation; `None` for every one.
+    /// The operation; `None` for all operations.
     pub call: Option<Call>,
     /// Which calls of the operation fail.
     pub when: When,
@@ -27,21 +26,22 @@ pub struct FaultRule {
     pub kind: Kind,
 }
 
-/// Which of the calls that a [`FaultRule`] is about fail.
+/// Which of the calls that a [`FaultRule`] matches fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
-    /// All.
+    /// All calls.
     Always,
-    /// Only this one, counted from 1.
+    /// Only the call with this number, counted from 1.
     Nth(u64),
-    /// This one, counted from 1, and all after it.
+    /// The call with this number, counted from 1, and all after it.
     From(u64),
-    /// By chance: so many of a million.
+    /// Each call by chance, with this probability in millionths.
     Chance(u32),
 }
 
 impl Fault {
-    /// Over `below`; the first rule that applies to a call counts.
+    /// Puts the layer over `below`. If several rules make a call fail, the first one gives the
+    /// error.
     pub fn new(below: Fs, rules: impl IntoIterator<Item = FaultRule>, seed: u64) -> Self {
         let rules = rules.into_iter().map(|rule| (rule, 0)).collect();
         let state = State {
@@ -54,14 +54,13 @@ impl Fault {
         }
     }
 
-    /// From words: rules with commas between, each
-    /// `OPERATION[@N|@N+|%PERCENT][:KIND]`, such as `write@3:NoSpace` (the third
-    /// write), `any@100+` (everything from the hundredth call on) or
-    /// `read%0.1` (one read of a thousand), and `seed=N`. The kind is one of
-    /// [`Kind`]'s, in any case of letters; without one, `Io`.
+    /// Parses rules with commas between, each `OPERATION[@N|@N+|%PERCENT][:KIND]`, and `seed=N`.
+    /// Examples are `write@3:NoSpace` (the third write), `any@100+` (every call from the hundredth
+    /// on) and `read%0.1` (one read of a thousand). The kind is one of [`Kind`]'s names, in any
+    /// case; without one, it is `Io`.
     ///
     /// # Errors
-    /// `Invalid`, saying what is expected.
+    /// `Invalid`, which says what is expected.
     pub fn parse(below: Fs, text: &str) -> Result<Self> {
         let mut rules = Vec::new();
         let mut seed = 0;
@@ -86,7 +85,7 @@ impl Layer for Fault {
     fn around<T>(&self, op: &Op<'_>, call: impl FnOnce() -> Result<T>) -> Result<T> {
         let failure = self.state.lock().decide(op.call);
         match failure {
-            // These end what they end, whatever they answer.
+            // These must reach the file system, so that the open or the attachment ends.
             Some(kind) if matches!(op.call, Call::Close | Call::Detach) => {
                 call().and(Err(kind.into()))
             }
@@ -120,7 +119,7 @@ impl State {
     }
 }
 
-/// SplitMix64 (Steele, Lea and Flood, 2014): one step.
+/// Makes one step of SplitMix64 (Steele, Lea and Flood, 2014).
 fn next_random(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut z = *state;

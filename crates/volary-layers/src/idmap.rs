@@ -1,4 +1,4 @@
-//! Shows users and groups as others.
+//! Maps user and group ids.
 
 use volary_core::{
     ACL_ACCESS, ACL_DEFAULT, Access, Acl, Attr, Cookie, Create, Cred, Ctx, DirBuf, Entry, Error,
@@ -6,37 +6,36 @@ use volary_core::{
     RenameFlags, Result, SetAttr, SetQuota,
 };
 
-/// Maps the users and groups of a volume to other ids, in both directions. Owners
-/// are shown by their ids above, and set by those below. Calls by a node also map
-/// the caller's ids. Reads and writes by an open do not: access was decided when
-/// it was opened.
+/// Maps the users and groups of a volume to other ids, in both directions. Callers see and set
+/// owners by ids "above"; the volume stores ids "below". Calls by a node also map the caller's ids.
+/// Reads and writes by an open do not: access was decided when it was opened.
 ///
-/// Quotas are shown of ids that map one to one only. Setting the limits of another
-/// id answers `Invalid`.
+/// Quotas are shown only for ids that map one to one. Setting the limits of another id answers
+/// `Invalid`.
 pub struct IdMap {
     below: Fs,
     users: IdRules,
     groups: IdRules,
 }
 
-/// A run of ids and what they are below.
+/// A range of ids, above and below.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IdRule {
-    /// The first id as callers have it.
+    /// The first id as callers see it.
     pub above: u32,
-    /// The first id as the volume has it.
+    /// The first id as the volume stores it.
     pub below: u32,
-    /// How many there are.
+    /// How many ids the range has.
     pub count: u32,
 }
 
-/// How ids are mapped: by the first rule that names them; an id that no rule
-/// names is `squash`, if there is one, both ways, and stays itself if not.
+/// Maps ids by the first rule that has them. An id that no rule has becomes `squash`, if that is
+/// set, in both directions; otherwise it stays the same.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IdRules {
     /// The rules.
     pub rules: Vec<IdRule>,
-    /// What all other ids are.
+    /// The id for all others.
     pub squash: Option<u32>,
 }
 
@@ -62,7 +61,7 @@ fn shift(id: u32, from: u32, to: u32, count: u32) -> Option<u32> {
 }
 
 impl IdMap {
-    /// Over `below`.
+    /// Puts the layer over `below`.
     pub fn new(below: Fs, users: IdRules, groups: IdRules) -> Self {
         Self {
             below,
@@ -71,12 +70,11 @@ impl IdMap {
         }
     }
 
-    /// From words: rules with commas between, each `u:ABOVE:BELOW[:COUNT]` for
-    /// users, `g:ABOVE:BELOW[:COUNT]` for groups, or `squash:UID:GID` for all
-    /// that no rule names.
+    /// Parses rules with commas between, each `u:ABOVE:BELOW[:COUNT]` for users,
+    /// `g:ABOVE:BELOW[:COUNT]` for groups, or `squash:UID:GID` for all ids that no rule has.
     ///
     /// # Errors
-    /// `Invalid`, saying what is expected.
+    /// `Invalid`, which says what is expected.
     pub fn parse(below: Fs, text: &str) -> Result<Self> {
         let (mut users, mut groups) = (IdRules::default(), IdRules::default());
         for part in text.split(',').filter(|part| !part.is_empty()) {
@@ -129,7 +127,8 @@ impl IdMap {
         }
     }
 
-    /// Returns an access list with its ids as `map` has them; any other attribute's value as it is.
+    /// Returns an access list with its ids mapped by `map`; the value of any other attribute stays
+    /// the same.
     fn mapped(
         &self,
         name: &[u8],
@@ -147,7 +146,7 @@ impl IdMap {
         for (ids, rules) in named {
             ids.iter_mut().for_each(|(id, _)| *id = map(rules, *id));
         }
-        // Ids that become one have what all of them had.
+        // If several ids become one, it gets only the rights that all of them had.
         for ids in [&mut acl.users, &mut acl.groups] {
             ids.sort_unstable();
             ids.dedup_by(|next, kept| {
@@ -159,7 +158,7 @@ impl IdMap {
         Ok(acl.emit())
     }
 
-    /// Calls with the caller's ids as they are below.
+    /// Calls `call` with the caller's ids mapped to those below.
     fn as_below<T>(&self, cx: &Ctx<'_>, call: impl FnOnce(&Ctx<'_>) -> T) -> T {
         let cred = map_cred(
             cx.cred,
@@ -171,8 +170,8 @@ impl IdMap {
 }
 
 impl IdRules {
-    /// Returns the lowest quota from id `from` above on; `below` gives the volume's, from an id of its
-    /// own on.
+    /// Returns the quota of the lowest id above that is at least `from`. `below` returns the
+    /// volume's first quota from one of its own ids on.
     fn next_quota(
         &self,
         from: u32,

@@ -7,20 +7,20 @@
 //! | [`Count`] | counts calls, failures and bytes |
 //! | [`Trace`] | tells of each call in a line |
 //! | [`Fault`] | makes chosen calls fail |
-//! | [`Subtree`] | shows a directory as if it were the volume |
+//! | [`Subtree`] | shows a directory as if it were the whole volume |
 //! | [`IdMap`] | shows users and groups as others |
 //! | [`Squash`] | makes callers one user |
-//! | [`Audit`] | writes a line for each change |
+//! | [`Audit`] | writes a line for each change, or read |
 //! | [`Throttle`] | holds calls back to a rate |
-//! | [`Quota`] | bounds what owners take |
-//! | [`CaseFold`] | finds names in any case of letters |
+//! | [`Quota`] | limits what the volume or each owner may take |
+//! | [`CaseFold`] | finds names in any case |
 //! | [`Munge`] | shows names in a form that clients can hold |
-//! | [`Symlinks`] | follows symlinks for those who cannot |
+//! | [`Symlinks`] | follows symlinks for clients that cannot |
 //! | [`Crypt`] | keeps names, symlinks and content encrypted |
-//! | [`DirCache`] | remembers entries and attributes |
-//! | [`Alarm`] | tells that a volume fails; not for users to name |
+//! | [`DirCache`] | caches entries and attributes |
+//! | [`Alarm`] | reports that a volume fails; has no name for users |
 //!
-//! [`layer_by_name`] makes one from a word such as `subtree=/home`.
+//! [`layer_by_name`] makes a layer from a text such as `subtree=/home`.
 #![forbid(unsafe_code)]
 
 mod alarm;

@@ -2,31 +2,30 @@
 
 use volary_core::{Caps, Ctx, Error, Fs, Kind, Layer, Name, NameUse, NodeId, Result};
 
-/// Maps names one to one between any bytes and those that DOS, Windows and their
-/// formats can hold: a byte that they cannot is written `%XX`, in upper-case
-/// hexadecimal.
+/// Maps names one to one between any bytes and names that DOS, Windows and their formats can hold.
+/// A byte that they cannot hold is written `%XX`, in upper-case hexadecimal.
 ///
-/// Written so are control characters and `" * : < > ? \ |`; bytes that are not
-/// UTF-8; a dot or space at the end; the first letter of a device's name (`CON`,
-/// `PRN`, `AUX`, `NUL`, `COM1` to `COM9`, `LPT1` to `LPT9`, also with `¹`, `²`,
-/// `³`, in any case, with or without something after a dot); and a `%` that two upper-case digits of
-/// hexadecimal follow. All else stays as it is.
+/// The escaped bytes are control characters and `" * : < > ? \ |`; bytes that are not UTF-8; a dot
+/// or space at the end; and a `%` before two upper-case hexadecimal digits. The first letter of a
+/// device's name is escaped too: `CON`, `PRN`, `AUX`, `NUL`, `COM1` to `COM9`, `LPT1` to `LPT9`.
+/// This holds also with `¹`, `²`, `³`, in any case, with or without an extension. All else stays
+/// the same.
 ///
-/// [`Side::Above`] shows the names of a volume so to its clients.
-/// [`Side::Below`] keeps the names that clients give so on the volume: any name
-/// can then be kept on a FAT volume ([`Caps::ANY_NAME`]).
+/// [`Side::Above`] shows the volume's names to clients in this form. [`Side::Below`] stores
+/// clients' names on the volume in this form: a FAT volume can then keep any name
+/// ([`Caps::ANY_NAME`]).
 ///
-/// A name on the mapped side that is not how any name is written (`%41` is `A`)
-/// is found by nobody (`NotFound`) and cannot be made (`Invalid`); on the volume
-/// it is left out of listings. A name that grows past [`Caps::name_max`] answers
-/// `NameTooLong`, and one on the volume that does is listed, but cannot be
-/// looked up. Symlinks keep the targets that they have: put `symlinks` below.
+/// Some names on the mapped side are not the form of any name (`%41` would be `A`). They are never
+/// found (`NotFound`), cannot be made (`Invalid`), and are left out of listings if they are on the
+/// volume. A name whose form is longer than [`Caps::name_max`] answers `NameTooLong`; if it is on
+/// the volume, it is listed, but cannot be looked up. Targets of symlinks are not mapped: put
+/// `symlinks` below.
 pub struct Munge {
     below: Fs,
     side: Side,
 }
 
-/// Which side of the layer has the mapped names.
+/// The side of the layer that has the mapped names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// The clients.
@@ -35,7 +34,7 @@ pub enum Side {
     Below,
 }
 
-/// Returns the form of any name that every client can hold.
+/// Returns the escaped form of a name, which every client can hold.
 pub fn munge(name: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(name.len());
     let mut at = 0;
@@ -65,7 +64,7 @@ pub fn munge(name: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Returns the name whose form this is, if it is one's.
+/// Returns the name whose escaped form this is; `None` if it is not the form of any name.
 pub fn unmunge(form: &[u8]) -> Option<Vec<u8>> {
     let mut name = Vec::with_capacity(form.len());
     let mut rest = form;
@@ -93,7 +92,7 @@ fn is_escape(text: &[u8]) -> bool {
     matches!(text, [b'%', a, b, ..] if digit(a) && digit(b))
 }
 
-/// Returns whether DOS takes the name for a device's.
+/// Returns whether DOS takes the name for that of a device.
 fn is_device(name: &[u8]) -> bool {
     let stem = name.split(|&b| b == b'.').next().unwrap_or_default();
     let stem = stem.trim_ascii_end();
@@ -109,16 +108,16 @@ fn is_device(name: &[u8]) -> bool {
 }
 
 impl Munge {
-    /// Over `below`.
+    /// Puts the layer over `below`.
     pub fn new(below: Fs, side: Side) -> Self {
         Self { below, side }
     }
 
-    /// From a word: `above`, `below`; nothing for `above`.
+    /// Parses `above` or `below`; an empty text means `above`.
     ///
     /// # Errors
-    /// `Invalid`, saying what is expected; also for `below` over a volume that
-    /// takes any name as it is.
+    /// `Invalid`, which says what is expected; also for `below` over a volume that can keep any
+    /// name.
     pub fn parse(below: Fs, text: &str) -> Result<Self> {
         let refuse = |words: &str| Err(Error::note(Kind::Invalid, words));
         match text {
@@ -131,8 +130,7 @@ impl Munge {
         }
     }
 
-    /// Returns a name that a client gave, as the volume has it; `otherwise` if it can
-    /// have none.
+    /// Returns a client's name in the form of the volume; the error `otherwise` if it has none.
     fn down(&self, name: Name<'_>, otherwise: Kind) -> Result<Vec<u8>> {
         let mapped = match self.side {
             Side::Above => unmunge(name.as_bytes()).ok_or(otherwise)?,

@@ -1,28 +1,28 @@
-//! What layers need of the world outside.
+//! The host services that layers need.
 
 use crate::Pace;
 use std::io::Write;
 use std::sync::Arc;
 use volary_core::{Error, Kind, Result};
 
-/// What layers need of the world outside, handed in by whoever makes a stack of
-/// them by name. What is not given here is refused.
+/// The host services that layers need, provided by the program that makes a stack of them by name.
+/// A service that is not implemented is refused.
 pub trait Outside: Send + Sync {
-    /// Takes a line of the `trace` layer, without its end.
+    /// Receives a line of the `trace` layer, without a line end.
     fn trace(&self, line: &str) {
         let _ = line;
     }
 
-    /// Opens a file of the host, to add lines at its end.
+    /// Opens a file of the host to append lines.
     ///
     /// # Errors
-    /// Of the host, naming the file.
+    /// Those of the host, with the file's name.
     fn append(&self, path: &str) -> Result<Box<dyn Write + Send>> {
         let _ = path;
         Err(missing("files"))
     }
 
-    /// Returns a clock that only goes forward.
+    /// Returns a monotonic clock.
     ///
     /// # Errors
     /// `Unsupported` if there is none.
@@ -30,19 +30,19 @@ pub trait Outside: Send + Sync {
         Err(missing("a clock"))
     }
 
-    /// Returns a passphrase: the first line of the file at `path`, or, without a path,
-    /// the one that was given to the program. Whoever is asked for one that `is_new`
-    /// is asked twice.
+    /// Returns a passphrase: the first line of the file at `path`, or without a path the one that
+    /// was given to the program. If a user is asked and the passphrase `is_new`, they must type it
+    /// twice.
     ///
     /// # Errors
-    /// Of the host; `Invalid` for a file on which others have rights, and without any, saying
-    /// how to give one.
+    /// Those of the host. `Invalid` for a file on which others have rights. `Invalid` if there is
+    /// no passphrase, which says how to give one.
     fn passphrase(&self, path: Option<&str>, is_new: bool) -> Result<Vec<u8>> {
         let _ = (path, is_new);
         Err(missing("a passphrase"))
     }
 
-    /// Fills `bytes` with what nobody can guess.
+    /// Fills `bytes` with random bytes that nobody can guess.
     ///
     /// # Errors
     /// Of the host.
@@ -52,7 +52,7 @@ pub trait Outside: Send + Sync {
     }
 }
 
-/// A world in which there is nothing.
+/// An implementation that provides no services.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Nothing;
 

@@ -2,12 +2,11 @@
 
 use volary_core::{Caps, Ctx, Fs, Kind, Layer, Mode, NodeId, Op, OpenId, Result};
 
-/// A volume that takes no changes: what would change something, and opening to
-/// write, answers `ReadOnly`.
+/// A read-only view of a volume: changes, and opens for writing, answer `ReadOnly`.
 pub struct ReadOnly(Fs);
 
 impl ReadOnly {
-    /// Over `below`.
+    /// Puts the layer over `below`.
     pub fn new(below: Fs) -> Self {
         Self(below)
     }
@@ -36,7 +35,7 @@ impl Layer for ReadOnly {
         self.0.open(cx, node, mode)
     }
 
-    /// Returns what a driver's own codes change is not known here.
+    /// Refuses: what a driver's own codes change is not known here.
     fn ioctl(&self, _: &Ctx<'_>, _: OpenId, _: u32, _: &[u8]) -> Result<Vec<u8>> {
         Err(Kind::ReadOnly.into())
     }

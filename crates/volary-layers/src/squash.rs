@@ -1,17 +1,16 @@
-//! Makes all callers, or root alone, one user.
+//! Makes all callers, or root alone, act as another user.
 
 use volary_core::{Cred, Error, Fs, Kind, Layer, Result};
 
-/// Makes callers somebody else before anything is checked: all of them, or
-/// only user 0 and members of group 0 (as NFS servers' `all_squash` and
-/// `root_squash`). The session asks [`caller`](volary_core::FileSystem::caller)
-/// once for each session; access is checked, and nodes are made, as that user.
+/// Replaces the credentials of callers before anything is checked. Either all callers are replaced,
+/// or only user 0 and members of group 0 (as NFS servers' `all_squash` and `root_squash`). The
+/// session asks [`caller`](volary_core::FileSystem::caller) once for each session; access is
+/// checked, and nodes are made, as that user.
 ///
-/// What the volume holds is shown as it is: to see other owners, use
-/// [`IdMap`](crate::IdMap). Changes no caps. Best on top of a stack; layers above
-/// that map ids see the caller first. Where something above the session checks
-/// access by itself (a FUSE mount with the kernel's checks), it goes by the
-/// caller as they were.
+/// Owners on the volume are shown unchanged: to see other owners, use [`IdMap`](crate::IdMap).
+/// Changes no caps. Best on top of a stack; layers above that map ids see the caller first. If
+/// something above the session checks access itself (a FUSE mount with the kernel's checks), it
+/// uses the original caller.
 pub struct Squash {
     below: Fs,
     whom: Whom,
@@ -19,17 +18,17 @@ pub struct Squash {
     gid: u32,
 }
 
-/// Who is squashed.
+/// Which callers are squashed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Whom {
-    /// Everybody.
+    /// All callers.
     All,
-    /// User 0, and group 0 wherever it stands.
+    /// User 0, and group 0 also as a supplementary group.
     Root,
 }
 
 impl Squash {
-    /// Over `below`; squashed callers become this user and group.
+    /// Puts the layer over `below`; squashed callers become this user and group.
     pub fn new(below: Fs, whom: Whom, uid: u32, gid: u32) -> Self {
         Self {
             below,
@@ -39,10 +38,10 @@ impl Squash {
         }
     }
 
-    /// From words: `UID:GID` for all, `root:UID:GID` for root alone.
+    /// Parses `UID:GID` for all callers, or `root:UID:GID` for root alone.
     ///
     /// # Errors
-    /// `Invalid`, saying what is expected.
+    /// `Invalid`, which says what is expected.
     pub fn parse(below: Fs, text: &str) -> Result<Self> {
         let (whom, ids) = match text.strip_prefix("root:") {
             Some(ids) => (Whom::Root, ids),

@@ -1,4 +1,4 @@
-//! Shows a directory as if it were the volume.
+//! Shows a directory as if it were the whole volume.
 
 mod seek;
 
@@ -10,22 +10,22 @@ use volary_core::{
     Fs, Kind, Layer, Name, NodeId, Op, OpenId, RenameFlags, Result, SetAttr, Time, Watch, escape,
 };
 
-/// A directory of a volume, as if it were all of it: it is the root, it holds
-/// itself, and nothing outside of it can be reached.
+/// Shows a directory as if it were the whole volume: it is the root and its own parent, and nothing
+/// outside of it can be reached.
 ///
-/// Node ids that were not given out through this layer answer `Stale`, unless
-/// they are directories that lie in the subtree, or, on a volume whose ids last
-/// ([`Caps::STABLE_IDS`]), anything else that is found in it: it is gone through
-/// for that, up to a million entries, and what is not found is remembered. Ids are
-/// forgotten on [`forget`](volary_core::FileSystem::forget), and when there are more
-/// than a million: where ids do not last, a file then has to be looked up again. What
-/// is moved out of the subtree by others stays reachable for those who know its id,
-/// until it is forgotten, but nothing around it.
+/// Node ids that were not given out through this layer answer `Stale`, with two exceptions. The
+/// first are directories that lie in the subtree. The second, on a volume with persistent ids
+/// ([`Caps::STABLE_IDS`]), are other nodes that a search of the subtree finds; it covers up to a
+/// million entries, and failed searches are remembered.
+///
+/// Ids are forgotten on [`forget`](volary_core::FileSystem::forget), and when there are more than a
+/// million: without persistent ids, a file must then be looked up again. A node that others move
+/// out of the subtree stays reachable by its id until that is forgotten, but nothing around it is.
 pub struct Subtree {
     below: Fs,
     root: NodeId,
     known: Arc<Known>,
-    /// Nodes that were sought in vain. Held while one is sought: one at a time.
+    /// Nodes that were not found. Locked during a search, so that there is one at a time.
     missed: Mutex<HashSet<NodeId>>,
 }
 
@@ -35,7 +35,7 @@ struct Known(RwLock<HashSet<NodeId>>);
 
 const KNOWN_MAX: usize = 1 << 20;
 
-/// Deepest directory for which it is looked up that it lies in the subtree.
+/// Greatest depth at which a directory is still recognized as lying in the subtree.
 const DEPTH_MAX: u32 = 4096;
 
 impl Known {
@@ -56,11 +56,11 @@ impl Known {
 }
 
 impl Subtree {
-    /// Returns the subtree of `below` at `path`. Symlinks are not followed; empty parts
-    /// and `.` of the path are passed over.
+    /// Returns the subtree of `below` at `path`. Symlinks are not followed; empty parts and `.` of
+    /// the path are ignored.
     ///
     /// # Errors
-    /// `Invalid` for `..`; `NotFound`; `NotDir`; each naming the path.
+    /// `Invalid` for `..`; `NotFound`; `NotDir`; each with the path.
     pub fn new(below: Fs, path: &[u8]) -> Result<Self> {
         let named = |e: Error| {
             let words = format!("layer subtree: {}: {e}", escape(path));
@@ -77,7 +77,7 @@ impl Subtree {
     }
 
     /// # Errors
-    /// `Stale` if it is outside.
+    /// `Stale` if the node is outside.
     fn check(&self, cx: &Ctx<'_>, node: NodeId) -> Result<()> {
         if node == self.root || self.known.has(node) {
             return Ok(());
@@ -95,8 +95,8 @@ impl Subtree {
         }
     }
 
-    /// Returns whether it is a directory of the subtree, by way of those that hold it; `None` if
-    /// it is none at all.
+    /// Returns whether the node is a directory in the subtree, by its chain of parents. `None` if
+    /// it is not a directory.
     fn is_dir_inside(&self, cx: &Ctx<'_>, node: NodeId) -> Result<Option<bool>> {
         let mut at = node;
         for _ in 0..DEPTH_MAX {
@@ -121,7 +121,7 @@ impl Subtree {
         entry
     }
 
-    /// Calls below about `dir`, which must be inside, and notes what it gives.
+    /// Makes a call on `dir`, which must be inside, and notes the entry that it returns.
     fn entry(
         &self,
         cx: &Ctx<'_>,
@@ -264,7 +264,7 @@ impl Layer for Subtree {
     }
 }
 
-/// Passes on what is about nodes that were given out.
+/// Passes on changes of nodes that were given out.
 struct Inside {
     known: Arc<Known>,
     root: NodeId,

@@ -1,4 +1,4 @@
-//! Follows symlinks for those who cannot.
+//! Follows symlinks for clients that cannot.
 
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -7,36 +7,33 @@ use volary_core::{
     Name, NodeId, OpenId, Result, SetAttr, Shown, map_listing,
 };
 
-/// Shows in the place of each symlink what it leads to, for servers and clients
-/// that know no symlinks.
+/// Shows the target of each symlink in its place, for servers and clients that do not support
+/// symlinks.
 ///
-/// Looking a name up follows symlinks to their end: at most [`LINKS_MAX`]
-/// (`SymlinkLoop`), within the volume only: an absolute target begins at its
-/// root, which `..` does not leave. The caller needs to search every directory
-/// on the way (`Access`). A symlink that leads nowhere is left out of listings,
-/// and looking it up answers `NotFound`; its name is taken all the same.
+/// A look-up follows symlinks to their end: at most [`LINKS_MAX`] (`SymlinkLoop`), and only within
+/// the volume. An absolute target begins at the volume's root, and `..` does not leave it. The
+/// caller needs search access on every directory on the way (`Access`). A dangling symlink is left
+/// out of listings, and looking it up answers `NotFound`; its name is taken all the same.
 ///
-/// Removing and renaming act on the symlink, never on what it leads to: `rmdir`
-/// takes a symlink to a directory away, `unlink` any other. Opening by `create`
-/// opens what a symlink leads to. A symlink that leads up makes a tree without
-/// an end; it is bounded by the length of paths alone.
+/// Removing and renaming act on the symlink, never on its target: `rmdir` removes a symlink to a
+/// directory, `unlink` any other. Opening by `create` opens the target. A symlink to a parent
+/// directory makes an endless tree, limited only by the length of paths.
 ///
-/// Takes away [`Caps::SYMLINKS`]. Best on top; a `subtree` below bounds what
-/// symlinks can lead to.
+/// Takes away [`Caps::SYMLINKS`]. Best on top; a `subtree` below limits what symlinks can reach.
 pub struct Symlinks {
     below: Fs,
-    /// Which directory an open is of; bounded by the opens below.
+    /// The node of each open; bounded by the opens below.
     opens: Mutex<HashMap<OpenId, NodeId>>,
 }
 
-/// How many symlinks are followed for one name.
+/// How many symlinks one look-up follows.
 pub const LINKS_MAX: u32 = 40;
 
 /// The longest target that is followed, in bytes.
 const TARGET_MAX: usize = 4095;
 
 impl Symlinks {
-    /// Over `below`.
+    /// Puts the layer over `below`.
     ///
     /// # Errors
     /// `Invalid` over a volume without symlinks.
@@ -49,7 +46,7 @@ impl Symlinks {
         Ok(Self { below, opens })
     }
 
-    /// Returns what an entry of `dir` leads to in the end.
+    /// Returns the final target of an entry of `dir`.
     ///
     /// # Errors
     /// `NotFound`, `NotDir`, `Access`, `SymlinkLoop`, `NameTooLong`.
@@ -67,12 +64,12 @@ impl Symlinks {
         walk.run(cx)
     }
 
-    /// Follows an entry as `follow` does. Returns `None` for what cannot be followed.
+    /// Follows an entry as `follow` does; `None` if that fails.
     fn leads_to(&self, cx: &Ctx<'_>, dir: NodeId, entry: Entry) -> Option<Entry> {
         self.follow(cx, dir, entry).ok()
     }
 
-    /// Returns the entry as it is below, if it is a symlink.
+    /// Returns the entry itself, if it is a symlink.
     fn link_at(&self, cx: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<Option<Entry>> {
         match self.below.lookup(cx, dir, name) {
             Ok(entry) => Ok(Some(entry).filter(|e| e.attr.kind == FileKind::Symlink)),
@@ -81,7 +78,7 @@ impl Symlinks {
         }
     }
 
-    /// Opens what a symlink leads to, as `create` does with what is there.
+    /// Opens the target of a symlink, as `create` does for an existing file.
     fn create_there(&self, cx: &Ctx<'_>, found: Entry, how: Create) -> Result<(Entry, OpenId)> {
         match (how, found.attr.kind) {
             (Create::New, _) => return Err(Kind::Exists.into()),
@@ -109,12 +106,12 @@ struct Walk<'a> {
     fs: &'a Fs,
     at: NodeId,
     links: u32,
-    /// Parts that are still to be walked, the next one last.
+    /// Components still to be walked, the next one last.
     left: Vec<Vec<u8>>,
 }
 
 impl Walk<'_> {
-    /// Takes on the target of a symlink that stands where the walk is.
+    /// Continues the walk with the target of a symlink in the current directory.
     fn enter(&mut self, cx: &Ctx<'_>, link: NodeId) -> Result<()> {
         self.links += 1;
         if self.links > LINKS_MAX {
@@ -129,7 +126,7 @@ impl Walk<'_> {
         if target.len() > TARGET_MAX {
             return Err(Kind::NameTooLong.into());
         }
-        // A slash at the end asks for a directory: `.` finds out.
+        // A slash at the end requires a directory, which a final `.` checks.
         let parts = target.split(|&b| b == b'/').enumerate();
         let last = target.iter().filter(|&&b| b == b'/').count();
         let parts = parts.filter_map(|(n, part)| match part {
@@ -168,7 +165,7 @@ impl Walk<'_> {
     }
 
     /// # Errors
-    /// `Access`: nobody else looks at the directories on the way.
+    /// `Access`, which the session cannot check on the directories along a target.
     fn searchable(&self, cx: &Ctx<'_>) -> Result<NodeId> {
         let caps = self.fs.caps();
         if caps.has(Caps::CHECKS_ACCESS) {
@@ -233,7 +230,7 @@ impl Layer for Symlinks {
     ) -> Result<(Entry, OpenId)> {
         let (entry, open) = match self.link_at(cx, dir, name)? {
             None => self.below.create(cx, dir, name, how, set)?,
-            // The name is taken, whatever it leads to.
+            // The name is taken, even if its target does not exist.
             Some(_) if how == Create::New => return Err(Kind::Exists.into()),
             Some(link) => self.create_there(cx, self.follow(cx, dir, link)?, how)?,
         };

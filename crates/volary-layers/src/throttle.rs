@@ -1,26 +1,25 @@
-//! Holds calls back to so many operations and bytes a second.
+//! Limits the operations and bytes per second.
 
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Duration;
 use volary_core::{Call, Cancel, Error, Fs, Kind, Layer, Op, Options, Result};
 
-/// A clock that only goes forward, and a way to let time pass on it.
+/// A monotonic clock, and a way to wait on it.
 pub trait Pace: Send + Sync {
-    /// Time since some moment.
+    /// Returns the time since some fixed moment.
     fn now(&self) -> Duration;
-    /// Returns when about so much time has passed.
+    /// Waits for about this time.
     fn wait(&self, time: Duration);
 }
 
-/// Holds calls back to so many operations a second, and reads and writes to so
-/// many bytes a second. What was not used is kept for one second, so that a
-/// burst of a second's worth goes through at once; a single call is never
-/// split, but the next ones wait for what it took too much.
+/// Limits the operations per second, and the bytes per second of reads and writes. Up to one
+/// second's worth of unused rate is kept, so that a burst of this size passes at once. A call is
+/// never split, but later ones wait for what it took too much.
 ///
-/// A call that waits ends with `Interrupted` within 50 ms of its caller's
-/// losing interest. `close` and `detach` are not held back. Changes no caps.
-/// Above a cache it holds back every call, below it only those that miss.
+/// A call that waits ends with `Interrupted` within 50 ms after it was cancelled. `close` and
+/// `detach` are not delayed. Changes no caps. Above a cache the layer delays every call, below it
+/// only those that miss the cache.
 pub struct Throttle {
     below: Fs,
     pace: Arc<dyn Pace>,
@@ -28,8 +27,8 @@ pub struct Throttle {
     bytes: Option<Bucket>,
 }
 
-/// Lets through `rate` units a second (the generic cell rate algorithm, ITU-T
-/// I.371): `free_at` is when all that was let through has been paid for.
+/// Lets `rate` units pass per second (the generic cell rate algorithm, ITU-T I.371). `free_at` is
+/// the time by which all passed units have been paid for.
 struct Bucket {
     rate: u64,
     free_at: Mutex<Duration>,
@@ -39,7 +38,7 @@ const BURST: Duration = Duration::from_secs(1);
 const STEP: Duration = Duration::from_millis(50);
 
 impl Throttle {
-    /// Over `below`; at most `ops` and `bytes` a second, where they are given.
+    /// Puts the layer over `below`, with at most `ops` and `bytes` per second, if they are given.
     pub fn new(below: Fs, pace: Arc<dyn Pace>, ops: Option<u64>, bytes: Option<u64>) -> Self {
         Self {
             below,
@@ -49,10 +48,10 @@ impl Throttle {
         }
     }
 
-    /// Parses `ops=N`, `bytes=SIZE`, or both with a comma between: the most per second.
+    /// Parses `ops=N`, `bytes=SIZE`, or both with a comma between: the limits per second.
     ///
     /// # Errors
-    /// `Invalid`, saying what is expected.
+    /// `Invalid`, which says what is expected.
     pub fn parse(below: Fs, pace: Arc<dyn Pace>, text: &str) -> Result<Self> {
         let bad = || {
             let words = format!(
@@ -103,7 +102,7 @@ impl Bucket {
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 
-    /// Takes `cost` units and says how long to wait before using them.
+    /// Takes `cost` units, and returns how long to wait before using them.
     fn take(&self, cost: u64, now: Duration) -> Duration {
         let mut free_at = self.free_at.lock();
         let start = (*free_at).max(now);
@@ -123,7 +122,7 @@ impl Layer for Throttle {
     }
 
     fn around<T>(&self, op: &Op<'_>, call: impl FnOnce() -> Result<T>) -> Result<T> {
-        // These end what they end: nothing may keep them from it.
+        // These must not be cancelled, so that the open or the attachment ends.
         if !matches!(op.call, Call::Close | Call::Detach) {
             let cancel = op.cx.map(|cx| cx.cancel);
             self.pass(self.ops.as_ref(), 1, cancel)?;

@@ -1,22 +1,21 @@
-//! Tells of each call.
+//! Prints each call.
 
 use std::fmt::Write;
 use std::sync::Arc;
 use volary_core::{Fs, Layer, Op, Result};
 
-/// Takes the lines of a [`Trace`], without line ends; called from many threads.
+/// Receives the lines of a [`Trace`], without line ends; called from many threads.
 pub type TraceSink = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// Tells of each call, when it has been answered, in one line:
-/// `lookup node=1 name="a b" -> ok`, `read open=3 offset=0 len=512 -> Io`.
-/// Names are escaped, so that a line stays a line.
+/// Prints each call in one line, once it has been answered: `lookup node=1 name="a b" -> ok`, `read
+/// open=3 offset=0 len=512 -> Io`. Names are escaped, so that a line stays a line.
 pub struct Trace {
     below: Fs,
     sink: TraceSink,
 }
 
 impl Trace {
-    /// Over `below`.
+    /// Puts the layer over `below`.
     pub fn new(below: Fs, sink: TraceSink) -> Self {
         Self { below, sink }
     }

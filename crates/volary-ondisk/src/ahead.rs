@@ -1,7 +1,7 @@
-//! What drivers read before it is asked for (`FileSystem::prefetch`, `Cache::prefetch_all`).
+//! Bounds of what drivers read ahead (`FileSystem::prefetch`, `Cache::prefetch_all`).
 
-/// Bytes of one directory that are read ahead, at most.
+/// The most bytes of one directory that are read ahead.
 pub const AHEAD_MAX: u64 = 8 << 20;
 
-/// A stretch of the device: where it begins, and its length, in bytes.
+/// A stretch of the device: its offset and its length, in bytes.
 pub type Stretch = (u64, u64);

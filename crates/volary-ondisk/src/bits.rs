@@ -6,11 +6,11 @@ use std::collections::HashMap;
 const WORD: u64 = 64;
 const PART: u64 = 8 * WORD;
 
-/// Most parts: numbers that lie together take 1 GiB then, scattered ones three.
+/// The most parts, which bounds the memory of a set: a part and its number take 72 bytes.
 const PARTS_MAX: usize = 1 << 24;
 
-/// A set of numbers, such as of the blocks of a volume. What is in it takes room, not how large the
-/// numbers are: an image with holes can claim any size.
+/// A set of numbers, such as block numbers of a volume. Its memory depends on how many numbers it
+/// holds, not on how large they are: an image with holes can claim any size.
 #[derive(Debug, Default)]
 pub struct Bits {
     parts: HashMap<u64, [u64; 8]>,
@@ -18,7 +18,8 @@ pub struct Bits {
 }
 
 impl Bits {
-    /// Adds a number. Returns false if it was there.
+    /// Adds a number. Returns false if the set had it already. If the set is full, drops a number
+    /// outside its parts and returns true.
     pub fn insert(&mut self, number: u64) -> bool {
         let (at, mask) = place(number);
         if self.parts.len() >= PARTS_MAX && !self.parts.contains_key(&(number / PART)) {
@@ -46,7 +47,7 @@ impl Bits {
         self.parts.is_empty()
     }
 
-    /// Returns whether a number was left out since there was no room for it.
+    /// Returns whether a number was dropped for want of room.
     pub fn is_full(&self) -> bool {
         self.is_full
     }

@@ -1,27 +1,27 @@
-//! What [`Format::dump`](volary_core::Format::dump) is asked for, and where its text goes.
+//! Requests to [`Format::dump`](volary_core::Format::dump), and the output of its text.
 //!
-//! A driver lists its topics. The value of a topic says what may follow its name: nothing for "",
-//! one word that may be left out for `[WORD]`, one word else. All other requests answer `Invalid`
-//! before the device is looked at, and name the topics that there are.
+//! A driver lists its topics. A topic's value says which argument follows its name: none for "", an
+//! optional word for `[WORD]`, and one word for anything else. All other requests answer `Invalid`,
+//! naming the known topics, before the device is read.
 
 use std::fmt;
 use volary_core::{Error, Kind, OptionSpec, Options, Result, escape};
 
-/// A request for one structure.
+/// A request to show one structure.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked<'a> {
     /// The name of the topic.
     pub topic: &'static str,
-    /// The word behind it.
+    /// The argument after the topic.
     arg: Option<&'a str>,
     value: &'static str,
 }
 
 impl<'a> Asked<'a> {
-    /// Reads the words of a request.
+    /// Parses a request.
     ///
     /// # Errors
-    /// `Invalid` for what is no topic, a word that is lacking and words too many.
+    /// `Invalid` for an unknown topic, a missing argument, or too many.
     pub fn new(topics: &'static [OptionSpec], what: &'a [String]) -> Result<Self> {
         let mut words = what.iter().map(String::as_str);
         let topic = words.next().unwrap_or_default();
@@ -39,20 +39,20 @@ impl<'a> Asked<'a> {
         })
     }
 
-    /// Returns the word behind the topic, if there is one.
+    /// Returns the topic's argument, if there is one.
     pub fn word(&self) -> Option<&'a str> {
         self.arg
     }
 
-    /// Returns the number behind the topic, if there is one: `12`, `0x1000`.
+    /// Returns the argument as a number, if there is one: `12`, `0x1000`.
     ///
     /// # Errors
-    /// `Invalid` for a word that is no number, or too large a one.
+    /// `Invalid` if the argument is no number, or too large.
     pub fn number<N: TryFrom<u64>>(&self) -> Result<Option<N>> {
         self.arg.map(|word| self.parse(word)).transpose()
     }
 
-    /// Returns the number behind a topic that needs one.
+    /// Returns the argument of a topic that needs a number.
     ///
     /// # Errors
     /// As [`number`](Self::number).
@@ -70,12 +70,12 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// Reads a number: `12`, `0x1000`, `4k`.
+/// Parses a number: `12`, `0x1000`, `4k`.
 pub fn number<N: TryFrom<u64>>(word: &str) -> Option<N> {
     Options::parse_size(word).and_then(|n| N::try_from(n).ok())
 }
 
-/// `Invalid`, with the topics that there are.
+/// Returns `Invalid`, naming the known topics.
 fn unknown(topics: &[OptionSpec], what: &[String]) -> Error {
     let known: Vec<String> = topics
         .iter()
@@ -89,11 +89,11 @@ fn unknown(topics: &[OptionSpec], what: &[String]) -> Error {
     Error::note(Kind::Invalid, words)
 }
 
-/// Where the text goes.
+/// The output of the text.
 pub struct Out<'a>(&'a mut dyn fmt::Write);
 
 impl<'a> Out<'a> {
-    /// Text that goes to `out`.
+    /// Returns an output that writes to `out`.
     pub fn new(out: &'a mut dyn fmt::Write) -> Self {
         Self(out)
     }
@@ -118,7 +118,7 @@ impl<'a> Out<'a> {
     }
 }
 
-/// Makes `Io` of text that could not be written.
+/// Turns a failed write of text into `Io`.
 ///
 /// # Errors
 /// `Io`.

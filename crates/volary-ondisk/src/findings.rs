@@ -1,4 +1,4 @@
-//! What a check tells, and what it mends of it.
+//! The findings of a check: reporting them, counting them, and deciding which to mend.
 //!
 //! The rules of [`CheckMode`], the same for every format:
 //!
@@ -6,54 +6,57 @@
 //! |---|---|---|---|---|
 //! | a note | told | told | told | told |
 //! | no repair | told | told | told | told |
-//! | what a crash leaves | told | mended | mended | mended if the answer is yes |
+//! | left by a crash | told | mended | mended | mended if the answer is yes |
 //! | damage | told | told; nothing at all is mended | mended | mended if the answer is yes |
 //!
-//! Notes are not counted: nothing is wrong. A note is never mended, whatever the answer is.
+//! Notes are not counted, as nothing is wrong. A note is never mended, whatever the answer is.
 //!
-//! A check goes in rounds, since a repair can lay open what it hid. There are two ways to go on:
+//! A check runs in rounds, since a repair can uncover further damage. A check continues in one of
+//! two ways:
 //!
-//! - A check that mends each finding by itself tells with
-//!   [`tell_once`](Findings::tell_once): what was told and left is not told again.
-//! - A check that builds structures anew calls [`again`](Findings::again): what a later round finds
-//!   follows from the repairs of the first, and nobody is told of it.
+//! - A check that mends each finding separately reports with [`tell_once`](Findings::tell_once),
+//!   which does not repeat a finding that was told and left.
+//! - A check that rebuilds structures calls [`again`](Findings::again). A later round's findings
+//!   follow from the repairs of the first, and nobody is told of them.
 //!
-//! Preening stops at damage. A driver that tells of all before it writes asks
+//! Preening stops at damage. A driver that reports all findings before it writes asks
+//! [`stops`](Findings::stops) in between. If that is true, it writes nothing.
 //! [`stops`](Findings::stops) in between, and writes nothing then.
 
 use std::collections::HashSet;
 use std::hash::Hash;
 use volary_core::{Answer, Check, CheckMode, Finding, Severity};
 
-/// Findings of one code that are told in a round: there can be one for each entry or block.
+/// The most findings of one code that are told: there can be one for each entry or block.
 const EACH_MAX: u64 = 1000;
 
-/// Tells of findings, keeps count, and says what is to be mended. `K` tells findings of one code
-/// apart.
+/// Reports findings, counts them, and decides which are to be mended. `K` is a key that
+/// distinguishes findings of one code.
 pub struct Findings<'a, K = ()> {
     mode: CheckMode,
     report: &'a mut dyn FnMut(&Finding) -> Answer,
     each_max: u64,
     is_quiet: bool,
-    /// Codes, and how many findings of each there were.
+    /// Codes, and how many findings each had in all.
     told: Vec<(&'static str, u64)>,
-    /// Codes and keys of what was told and left.
+    /// Codes and keys of findings that were told and left.
     left: HashSet<(&'static str, K)>,
-    /// Findings but notes.
+    /// Number of findings, without notes.
     pub found: u64,
-    /// Of these, damage.
+    /// How many of these are damage.
     pub damage: u64,
-    /// Of these, the ones that are to be mended.
+    /// How many of these are to be mended.
     pub accepted: u64,
 }
 
 impl<'a, K: Eq + Hash> Findings<'a, K> {
-    /// For a check that goes by `how`. `report` is told of each finding, and asked.
+    /// Returns the findings of a check with the options `how`. Calls `report` for each; it also
+    /// answers.
     pub fn new(how: &Check, report: &'a mut dyn FnMut(&Finding) -> Answer) -> Self {
         Self::with_mode(how.mode, report)
     }
 
-    /// For a check that goes by `mode`.
+    /// Returns the findings of a check in this mode.
     pub fn with_mode(mode: CheckMode, report: &'a mut dyn FnMut(&Finding) -> Answer) -> Self {
         Self {
             mode,
@@ -68,29 +71,29 @@ impl<'a, K: Eq + Hash> Findings<'a, K> {
         }
     }
 
-    /// Returns what the check may do.
+    /// Returns the mode of the check.
     pub fn mode(&self) -> CheckMode {
         self.mode
     }
 
-    /// Returns whether anything can be mended.
+    /// Returns whether the mode allows any repair.
     pub fn mends(&self) -> bool {
         self.mode != CheckMode::Look
     }
 
-    /// Returns whether damage can be mended.
+    /// Returns whether the mode allows repairs of damage.
     pub fn mends_damage(&self) -> bool {
         matches!(self.mode, CheckMode::Mend | CheckMode::Ask)
     }
 
-    /// Returns whether preening has found damage: nothing may be written then.
+    /// Returns whether preening has found damage: the check must then write nothing.
     pub fn stops(&self) -> bool {
         self.mode == CheckMode::Preen && self.damage > 0
     }
 
-    /// Counts a finding, and tells of it unless a thousand of its code were told in this round.
-    /// Returns whether it is to be mended. One that is not told is mended as others are, but in
-    /// [`CheckMode::Ask`]: nobody has said yes.
+    /// Counts a finding, and tells of it unless a thousand of its code were told before. Returns
+    /// whether to mend it. A finding that is not told is mended like others, except in
+    /// [`CheckMode::Ask`], as nobody has said yes.
     pub fn tell(&mut self, finding: &Finding) -> bool {
         self.found += u64::from(finding.severity > Severity::Note);
         self.damage += u64::from(finding.severity > Severity::Crash);
@@ -104,7 +107,7 @@ impl<'a, K: Eq + Hash> Findings<'a, K> {
         is_accepted
     }
 
-    /// Returns the table at the head of this module.
+    /// Decides whether to mend a finding, by the table at the head of this module.
     fn wants(&self, finding: &Finding, answer: Answer) -> bool {
         if finding.severity == Severity::Note || finding.repair.is_empty() {
             return false;
@@ -117,7 +120,7 @@ impl<'a, K: Eq + Hash> Findings<'a, K> {
         }
     }
 
-    /// Counts a finding of a code; returns how many there were of it.
+    /// Counts a finding of a code, and returns how many of it there were.
     fn count(&mut self, code: &'static str) -> u64 {
         if let Some((_, count)) = self.told.iter_mut().find(|told| told.0 == code) {
             *count += 1;
@@ -127,8 +130,8 @@ impl<'a, K: Eq + Hash> Findings<'a, K> {
         1
     }
 
-    /// As [`tell`](Self::tell), but false at once for what was told before, with the same code and
-    /// key, and left.
+    /// As [`tell`](Self::tell). But returns false at once if a finding with the same code and key
+    /// was told before and left.
     pub fn tell_once(&mut self, key: K, finding: &Finding) -> bool {
         let matter = (finding.code, key);
         if self.left.contains(&matter) {
@@ -153,8 +156,8 @@ impl<'a, K: Eq + Hash> Findings<'a, K> {
         self.left.insert((code, key));
     }
 
-    /// Begins a round that nobody is told of. Counts begin anew. Where a user was asked, all that
-    /// the round finds is mended: it follows from what the user said yes to.
+    /// Begins a silent round, and resets the counts. If the user was asked, everything found in it
+    /// is mended: it follows from repairs that the user agreed to.
     pub fn again(&mut self) {
         self.is_quiet = true;
         if self.mode == CheckMode::Ask {
@@ -164,7 +167,7 @@ impl<'a, K: Eq + Hash> Findings<'a, K> {
     }
 }
 
-/// Makes a finding at a byte offset, without a repair. The caller names its code:
+/// Returns a finding at a byte offset, without a repair. The caller sets its code:
 /// `Finding { code: "size", ..finding(Severity::Damage, at, words) }`.
 pub fn finding(severity: Severity, offset: u64, message: impl Into<String>) -> Finding {
     Finding {
@@ -199,7 +202,7 @@ mod tests {
         }
     }
 
-    /// Tells of one finding; returns whether it is mended, and the counts.
+    /// Reports one finding; returns whether it is mended, and the counts.
     fn one(mode: CheckMode, answer: Answer, finding: &Finding) -> (bool, [u64; 3]) {
         let mut report = |_: &Finding| answer;
         let mut findings = Findings::<()>::with_mode(mode, &mut report);

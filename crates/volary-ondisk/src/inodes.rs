@@ -1,4 +1,4 @@
-//! Inodes in memory, for drivers that write: those that are open, and those that were changed since the last commit.
+//! Inodes in memory, for drivers that write: open ones, and those changed since the last commit.
 
 use crate::Opens;
 use std::collections::HashMap;
@@ -12,17 +12,18 @@ pub trait Inode: Clone {
     /// Returns its generation.
     fn generation(&self) -> u32;
 
-    /// Returns whether it is free.
+    /// Returns whether the inode is free.
     fn is_free(&self) -> bool;
 
     /// Returns the link count; 0 if the stored count is negative.
     fn links(&self) -> u32;
 
-    /// Returns whether the disk has it in use without a name: it was removed, and open as the power went.
+    /// Returns whether the inode is in use on disk without a name: it was removed while open, and
+    /// then the power failed.
     fn is_left(&self) -> bool;
 }
 
-/// What reads inodes of a format from the disk.
+/// Reads inodes of a format from the disk.
 pub trait Inodes {
     /// The format's inodes.
     type Inode: Inode;
@@ -30,35 +31,35 @@ pub trait Inodes {
     /// Reads an inode that is in use.
     ///
     /// # Errors
-    /// `Stale` if there is none, or it is free; `Corrupt`; `Io`.
+    /// `Stale` if there is no such inode, or it is free; `Corrupt`; `Io`.
     fn inode(&self, number: u64) -> Result<Self::Inode>;
 
-    /// Returns the attributes of an inode, but for [`Attr::change`].
+    /// Returns the attributes of an inode, except [`Attr::change`].
     ///
     /// # Errors
-    /// `Corrupt` for a mode that no kind of file has.
+    /// `Corrupt` if the mode is no file kind's.
     fn attr(&self, inode: &Self::Inode) -> Result<Attr>;
 }
 
 /// An inode in memory.
 #[derive(Clone, Debug)]
 pub struct Node<I> {
-    /// As it is.
+    /// The current inode.
     pub mem: I,
-    /// As the disk has it.
+    /// The inode as it is on disk.
     pub disk: I,
-    /// Names that it has gained since the last commit: the disk may show them beside those that it had.
+    /// Names gained since the last commit: the disk may show them besides the old ones.
     pub adds: u32,
     /// See [`Attr::change`].
     pub change: u64,
-    /// Whether it was changed since the last commit.
+    /// Whether the inode was changed since the last commit.
     pub is_dirty: bool,
-    /// Whether the last name was removed: the inode is freed when its last open ends.
+    /// Whether the last name was removed. The inode is then freed when its last open ends.
     pub is_nameless: bool,
 }
 
 impl<I: Inode> Node<I> {
-    /// Returns a node that the disk has like this.
+    /// Returns a node for an inode just read from disk.
     pub fn of(inode: I, change: u64) -> Self {
         Self {
             is_nameless: inode.is_left(),
@@ -70,17 +71,17 @@ impl<I: Inode> Node<I> {
         }
     }
 
-    /// Returns whether the disk has it as free.
+    /// Returns whether the inode is free on disk.
     pub fn is_new(&self) -> bool {
         self.disk.is_free()
     }
 
-    /// Returns whether it has been freed.
+    /// Returns whether the inode has been freed in memory.
     pub fn is_gone(&self) -> bool {
         self.mem.is_free()
     }
 
-    /// Returns the links that the disk may show while the changes are brought there, at most.
+    /// Returns the most links that the disk may show while the changes are being written.
     pub fn links_most(&self) -> u32 {
         self.disk.links().saturating_add(self.adds)
     }
@@ -90,7 +91,7 @@ impl<I: Inode> Node<I> {
 #[derive(Debug)]
 pub struct Nodes<I> {
     map: HashMap<u32, Node<I>>,
-    /// The last number given to a change.
+    /// The change number given last.
     changes: u64,
     /// The change number of nodes that are not in the table.
     floor: u64,
@@ -114,12 +115,12 @@ impl<I: Inode> Nodes<I> {
         self.map.get(&number)
     }
 
-    /// Returns a node that is in the table, to be changed.
+    /// Returns a node that is in the table, for changes.
     pub fn get_mut(&mut self, number: u32) -> Option<&mut Node<I>> {
         self.map.get_mut(&number)
     }
 
-    /// Puts a node in, or what it was back.
+    /// Inserts a node, or removes it if `node` is `None`.
     pub fn put(&mut self, number: u32, node: Option<Node<I>>) {
         let is_dirty = node.as_ref().is_some_and(|node| node.is_dirty);
         let old = match node {
@@ -130,7 +131,7 @@ impl<I: Inode> Nodes<I> {
         self.dirty -= usize::from(old.is_some_and(|node| node.is_dirty));
     }
 
-    /// Notes that a node was changed.
+    /// Marks a node as changed.
     pub fn touch(&mut self, number: u32) {
         self.changes += 1;
         if let Some(node) = self.map.get_mut(&number) {
@@ -144,7 +145,7 @@ impl<I: Inode> Nodes<I> {
         self.floor
     }
 
-    /// Returns how many are dirty.
+    /// Returns the number of dirty nodes.
     pub fn dirty(&self) -> usize {
         self.dirty
     }
@@ -154,7 +155,7 @@ impl<I: Inode> Nodes<I> {
         self.numbers(|node| node.is_dirty)
     }
 
-    /// Returns the numbers of nodes that have lost their last name and are still there, in order.
+    /// Returns the numbers of nodes without a name that are not freed yet, in order.
     pub fn orphans(&self) -> Vec<u32> {
         self.numbers(|node| node.is_nameless && !node.is_gone())
     }
@@ -166,7 +167,7 @@ impl<I: Inode> Nodes<I> {
         all
     }
 
-    /// Notes that all dirty nodes are on the disk as they are. Keeps those that are open.
+    /// Marks all dirty nodes as written. Drops those that are not open or have been freed.
     pub fn settle<T>(&mut self, opens: &Opens<T>) {
         for node in self.map.values_mut().filter(|node| node.is_dirty) {
             node.disk = node.mem.clone();
@@ -178,10 +179,10 @@ impl<I: Inode> Nodes<I> {
             .retain(|&number, node| opens.is_open(number.into()) && !node.is_gone());
     }
 
-    /// Returns an inode that is in use, as it is now.
+    /// Returns the current state of an inode that is in use.
     ///
     /// # Errors
-    /// `Stale` if there is none, or it is free; `Corrupt`; `Io`.
+    /// `Stale` if there is no such inode, or it is free; `Corrupt`; `Io`.
     pub fn inode(&self, reader: &impl Inodes<Inode = I>, number: u64) -> Result<I> {
         let known = u32::try_from(number).ok();
         match known.and_then(|number| self.map.get(&number)) {
@@ -203,7 +204,7 @@ impl<I: Inode> Nodes<I> {
         }
     }
 
-    /// Returns attributes of an inode.
+    /// Returns the attributes of an inode.
     ///
     /// # Errors
     /// As [`Inodes::attr`].

@@ -3,19 +3,19 @@
 //! | module | what |
 //! |---|---|
 //! | [`ahead`] | bounds of reading ahead |
-//! | [`dump`] | what a dump is asked for, and where its text goes |
-//! | [`findings`] | what a check tells, and what it mends of it: look, preen, mend, ask |
+//! | [`dump`] | requests of a dump, and the output of its text |
+//! | [`findings`] | findings of a check, and which to mend: look, preen, mend, ask |
 //! | [`inodes`] | inodes in memory: open ones, and changed ones until they are on the disk |
-//! | [`map`] | the picture of what lies where |
+//! | [`map`] | the map of what lies where |
 //! | [`Moves`] | the order of sectors when names are renamed |
 //! | [`opens`] | the open table: ids, `Stale`, how many opens each node has |
-//! | [`rename`] | the checks of a rename: what would go into itself, kinds, what is replaced |
+//! | [`rename`] | the checks of a rename: a directory into itself, kinds, the replaced node |
 //! | [`reporter`] | findings and progress of a check that mends nothing |
-//! | [`retry`] | changes that wait for a commit and are begun anew |
-//! | [`Undo`] | what a change has done, to take it back |
-//! | [`wtf8`] | names of UTF-16 units as bytes, and back |
+//! | [`retry`] | changes that have to wait for a commit and are tried again |
+//! | [`Undo`] | the steps of a change, to take it back |
+//! | [`wtf8`] | UTF-16 names as bytes, and back |
 //!
-//! The crate knows no format. A driver asks it what a rule says and does the rest itself.
+//! The crate knows no format. It decides by a rule; the driver acts on the decision.
 #![deny(
     clippy::unwrap_used,
     clippy::expect_used,

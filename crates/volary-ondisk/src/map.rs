@@ -1,16 +1,16 @@
-//! The picture of what lies where, which [`Format::map`](volary_core::Format::map) answers.
+//! The map of what lies where, for [`Format::map`](volary_core::Format::map).
 //!
-//! Every byte has one use. A driver says of stretches what they are used for; where two stretches
-//! of a damaged volume share bytes, a cell counts no more than it is long, and the first one has
-//! them. What nothing was said of is one use's as well, which the driver names in the end:
+//! Every byte has one use. A driver reports the use of stretches. If two stretches of a damaged
+//! volume share bytes, the first one gets them, and a cell never counts more bytes than it has. At
+//! the end the driver names the use of everything that was not reported:
 //!
-//! - free, where only what is in use can be told (ISO 9660);
-//! - lost, where free room can be told (FFS);
-//! - the format's own, where files and free room can be told (Cedar).
+//! - free, if the driver knows only what is in use (ISO 9660);
+//! - lost, if it knows the free space (FFS);
+//! - the format's own, if it knows both files and free space (Cedar).
 
 use volary_core::{MapCell, VolumeMap};
 
-/// Most cells that a map has, whatever is asked for.
+/// The most cells of a map, whatever the caller asks for.
 pub const CELLS_MAX: usize = 1 << 20;
 
 /// What a stretch of a volume is used for: the fields of [`MapCell`].
@@ -20,15 +20,15 @@ pub enum Use {
     System,
     /// A directory.
     Dir,
-    /// A file that lies in one piece.
+    /// A file that lies in one run.
     File,
-    /// A file that lies in several.
+    /// A file that lies in several runs.
     Broken,
     /// Marked bad.
     Bad,
     /// Nothing.
     Free,
-    /// Taken, but by nothing that a path leads to.
+    /// In use, but not reachable by any path.
     Lost,
 }
 
@@ -44,7 +44,7 @@ impl Use {
         Self::Lost,
     ];
 
-    /// Returns the bytes of this use in a cell.
+    /// Returns the count of a cell for this use.
     pub fn of(self, cell: &mut MapCell) -> &mut u64 {
         match self {
             Self::System => &mut cell.system,
@@ -58,19 +58,20 @@ impl Use {
     }
 }
 
-/// A map that is being drawn. Its memory depends on the number of cells alone.
+/// A map that is being built. Its memory depends on the number of cells alone.
 #[derive(Clone, Debug)]
 pub struct MapBuilder {
     size: u64,
     map: VolumeMap,
-    /// For a cell with room, the cell itself. For a full cell, a later one, not past the next with
-    /// room: a chain that [`with_room`](Self::with_room) follows and shortens.
+    /// A union-find structure over cells. A cell that is not full points to itself. A full one
+    /// points to a later cell, but not past the next that is not full.
+    /// [`with_room`](Self::with_room) follows and shortens these chains.
     room: Vec<u32>,
 }
 
 impl MapBuilder {
-    /// Begins the map of a volume of `size` bytes, in at most `cells` cells of whole units (sectors,
-    /// blocks, pages) of `unit` bytes.
+    /// Begins the map of a volume of `size` bytes. It has at most `cells` cells, each of whole
+    /// units (sectors, blocks, pages) of `unit` bytes.
     pub fn new(size: u64, unit: u64, cells: usize) -> Self {
         let (cells, unit) = (cells.clamp(1, CELLS_MAX) as u64, unit.max(1));
         let len = size.div_ceil(cells).max(unit);
@@ -87,11 +88,11 @@ impl MapBuilder {
         }
     }
 
-    /// Says that `len` bytes from `at` on are used for `what`, as far as they have no use yet and
-    /// are within the volume.
+    /// Assigns the use `what` to `len` bytes from `at` on, as far as they are within the volume and
+    /// have no use yet.
     ///
-    /// Passes over cells that are full: however often stretches are said to be used, the work goes
-    /// by their number and that of the cells.
+    /// Skips full cells. So the work depends on the number of stretches and cells alone, even if
+    /// stretches are reported many times.
     pub fn add(&mut self, at: u64, len: u64, what: Use) {
         let cell_len = self.map.cell_len;
         let end = at.saturating_add(len).min(self.size);
@@ -121,7 +122,7 @@ impl MapBuilder {
         while next(&self.room, found) != found {
             found = next(&self.room, found);
         }
-        // Who comes again has a shorter way.
+        // Shortens the path for later calls.
         let mut at = index;
         while at != found {
             let after = next(&self.room, at);
@@ -133,8 +134,7 @@ impl MapBuilder {
         found
     }
 
-    /// Says that `len` bytes from `at` on are used for `to`, as far as they were said to be used
-    /// for `from`.
+    /// Changes the use of `len` bytes from `at` on to `to`, as far as it was `from`.
     pub fn change(&mut self, at: u64, len: u64, (from, to): (Use, Use)) {
         self.each_cell(at, len, |cell, n, _| {
             let n = n.min(*from.of(cell));
@@ -143,12 +143,13 @@ impl MapBuilder {
         });
     }
 
-    /// Counts runs of a file's data that do not follow on the one before.
+    /// Counts runs of file data that do not continue the file's previous run.
     pub fn add_breaks(&mut self, breaks: u64) {
         self.map.breaks = self.map.breaks.saturating_add(breaks);
     }
 
-    /// Calls `change` for each cell of a range, with the bytes of the range in it, and its length.
+    /// Calls `change` for each cell of a range, with the number of the range's bytes in it, and its
+    /// length.
     fn each_cell(&mut self, at: u64, len: u64, mut change: impl FnMut(&mut MapCell, u64, u64)) {
         let cell_len = self.map.cell_len;
         let end = at.saturating_add(len).min(self.size);
@@ -164,7 +165,7 @@ impl MapBuilder {
         }
     }
 
-    /// Ends the map. What nothing was said of is used for `rest`.
+    /// Ends the map. Bytes without a use get the use `rest`.
     pub fn finish(mut self, rest: Use) -> VolumeMap {
         self.each_cell(0, self.size, |cell, _, len| {
             *rest.of(cell) += len.saturating_sub(used(cell));
@@ -173,7 +174,7 @@ impl MapBuilder {
     }
 }
 
-/// Returns bytes of a cell that have a use.
+/// Returns how many bytes of a cell have a use.
 fn used(cell: &MapCell) -> u64 {
     let MapCell {
         system,
@@ -261,7 +262,7 @@ mod tests {
         for _ in 0..3 {
             map.add(0, count * 100, Use::File);
         }
-        // One step leads behind all of them.
+        // One step skips all of them.
         assert_eq!(map.room.first(), Some(&(count as u32)));
         map.add(0, count * 100, Use::Dir);
         let map = map.finish(Use::Free);

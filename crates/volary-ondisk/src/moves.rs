@@ -1,18 +1,19 @@
-//! The order in which the sectors of directories come to the disk when names are renamed between two commits.
+//! The order in which renames between two commits write the sectors of directories.
 //!
-//! A commit writes all sectors to which renames added an entry, then `..` of directories that moved, then the sectors
-//! from which renames removed one: so a power cut leaves at least one name. [`Moves`] refuses a rename for which no such
-//! order exists; the driver commits and tries again.
+//! A commit first writes all sectors to which renames added an entry. Then it writes `..` of
+//! directories that moved, and at last the sectors from which renames removed an entry. So a power
+//! cut leaves at least one name. [`Moves`] refuses a rename for which no such order exists; the
+//! driver commits and tries again.
 
 use std::collections::HashSet;
 
-/// Sectors of directories that renames have changed since the last commit. Sectors are byte offsets or numbers, as the
-/// driver likes.
+/// Sectors of directories that renames have changed since the last commit. A sector is a byte
+/// offset or a number, as the driver chooses.
 #[derive(Debug, Default)]
 pub struct Moves {
     /// Sectors to which an entry was added.
     targets: HashSet<u64>,
-    /// Sectors from which one was removed.
+    /// Sectors from which an entry was removed.
     sources: HashSet<u64>,
     /// Directories from which an entry was removed.
     left: HashSet<u32>,
@@ -23,8 +24,9 @@ pub struct Moves {
 }
 
 impl Moves {
-    /// Notes that a rename adds an entry to the sectors `to` and removes one from the sector `from` of the directory
-    /// `dir`. Returns false, and notes nothing, if one sector would have to be written both before and after another.
+    /// Records that a rename adds an entry to the sectors `to` and removes one from the sector
+    /// `from` of the directory `dir`. Returns false, and records nothing, if a sector would have to
+    /// be written both before and after another.
     pub fn note_rename(&mut self, to: &[u64], from: u64, dir: u32) -> bool {
         let is_one = to.contains(&from);
         let crossed = to.iter().any(|at| self.sources.contains(at))
@@ -40,8 +42,9 @@ impl Moves {
         true
     }
 
-    /// Notes that a directory whose `..` is in the sector `dots` gets a name in the sector `home`. Returns false, and
-    /// notes nothing, if that name would have to wait for the `..` of another directory in its own sector.
+    /// Records that a directory whose `..` is in the sector `dots` gets a name in the sector
+    /// `home`. Returns false, and records nothing, if that name would have to wait for the `..` of
+    /// another directory in its own sector.
     pub fn note_parent(&mut self, home: u64, dots: u64) -> bool {
         if self.dots.contains(&home) || self.homes.contains(&dots) {
             return false;
@@ -51,7 +54,8 @@ impl Moves {
         true
     }
 
-    /// Returns whether a rename removed an entry from this directory, in a sector that is written last.
+    /// Returns whether a rename removed an entry from this directory, in a sector that is written
+    /// last.
     pub fn has_left(&self, dir: u32) -> bool {
         self.left.contains(&dir)
     }

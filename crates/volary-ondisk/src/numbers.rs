@@ -1,11 +1,12 @@
-//! Maps from numbers.
+//! Hash maps with numbers as keys.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// Hashes numbers: one multiplication each.
+/// Hashes numbers with one multiplication each.
 ///
-/// It does not withstand keys that were chosen to collide. Use it for tables whose size is bounded.
+/// It does not withstand keys that an attacker chooses to collide. Use it for tables whose size is
+/// bounded.
 #[derive(Default)]
 pub struct Spread(u64);
 
@@ -19,13 +20,13 @@ impl Hasher for Spread {
         }
     }
     fn write_u64(&mut self, n: u64) {
-        // Folds the product: its low bits depend on the low bits of `n` alone.
+        // Folds the product, as its low bits depend on the low bits of `n` alone.
         let product = u128::from(self.0 ^ n) * 0x9e37_79b9_7f4a_7c15;
         self.0 = (product >> 64) as u64 ^ product as u64;
     }
 }
 
-/// A map from numbers.
+/// A map with numbers as keys.
 pub type NumberMap<V> = HashMap<u64, V, BuildHasherDefault<Spread>>;
 
 #[cfg(test)]

@@ -1,17 +1,17 @@
-//! The open table.
+//! The open table: which opens a volume has.
 //!
-//! An [`OpenId`] is a place in the table (lower 32 bits) and how often that place has been used
-//! (upper 32 bits). So the table finds an open without hashing its id, and no id is given twice: a
-//! place that has been used 2^32 - 1 times is not used again. An id that was never given, or whose
-//! open has ended, is `Stale`.
+//! An [`OpenId`] is the index of a slot (lower 32 bits) and the slot's use count (upper 32 bits).
+//! So the table finds an open without hashing its id, and never gives an id twice: a slot that was
+//! used 2^32 - 1 times is retired. An id that was never given, or whose open has ended, is `Stale`.
 //!
-//! The table counts the opens of each node, so that an open and its count change at one moment. Who
-//! removes a node's last name asks [`is_open`](Opens::is_open): a node that is open keeps its
-//! content until [`remove`](Opens::remove) says that the last open has ended. A driver holds one
-//! lock of its own over the question and what it does about the answer.
+//! The table also counts the opens of each node, so that an open and its count change at once. A
+//! driver that removes a node's last name asks [`is_open`](Opens::is_open). An open node keeps its
+//! content until [`remove`](Opens::remove) reports that the last open has ended. The driver must
+//! hold one lock of its own over both the question and its reaction.
 //!
-//! Where the counts are is the driver's choice: in the table, by number ([`ByNumber`]), or in nodes
-//! that it has in memory for as long as they are open ([`Count`]), which saves two look-ups.
+//! The driver chooses where the counts are kept. They are in the table, by node number
+//! ([`ByNumber`]), or in nodes that it keeps in memory while they are open ([`Count`]). The latter
+//! saves two look-ups.
 //!
 //! [`Opens`] is for drivers whose state is behind one lock, [`SharedOpens`] for those that work in
 //! parallel.
@@ -21,21 +21,21 @@ use parking_lot::RwLock;
 use std::collections::hash_map::Entry;
 use volary_core::{Kind, OpenId, Result};
 
-/// The opens of a volume, with `T` for each.
+/// The opens of a volume, with a `T` for each.
 #[derive(Debug)]
 pub struct Opens<T, C = ByNumber> {
     slots: Vec<Slot<T>>,
-    /// Indexes of slots that have no open and can have one.
+    /// Indexes of slots that can be reused.
     free: Vec<u32>,
     counts: C,
 }
 
 /// Counts the opens of each node.
 pub trait Count<T> {
-    /// Counts an open of `node` more.
+    /// Counts one more open of `node`.
     fn up(&mut self, node: u64, open: &T);
 
-    /// Counts an open of `node` less; returns whether it was the last.
+    /// Counts one open of `node` less; returns whether it was the last.
     fn down(&mut self, node: u64, open: &T) -> bool;
 }
 
@@ -63,9 +63,9 @@ impl<T> Count<T> for ByNumber {
 
 #[derive(Debug)]
 struct Slot<T> {
-    /// How many opens it has had.
+    /// How many opens the slot has had.
     uses: u32,
-    /// The node's number, and what the driver keeps.
+    /// The node's number, and the driver's data.
     open: Option<(u64, T)>,
 }
 
@@ -74,7 +74,7 @@ struct Slot<T> {
 pub struct Closed<T> {
     /// The number of its node.
     pub node: u64,
-    /// What the driver kept.
+    /// The driver's data.
     pub open: T,
     /// Whether the node has no other open.
     pub is_last: bool,
@@ -104,7 +104,7 @@ impl<T, C: Count<T>> Opens<T, C> {
         OpenId(u64::from(uses) << 32 | u64::from(index))
     }
 
-    /// Adds a slot; returns its index. There is no memory for 2^32 of them.
+    /// Adds a slot; returns its index. Memory runs out long before 2^32 of them.
     fn add_slot(&mut self) -> u32 {
         let index = self.slots.len();
         self.slots.push(Slot {
@@ -114,7 +114,7 @@ impl<T, C: Count<T>> Opens<T, C> {
         index as u32
     }
 
-    /// Returns what the driver keeps of an open.
+    /// Returns the driver's data of an open.
     ///
     /// # Errors
     /// `Stale`.
@@ -125,7 +125,7 @@ impl<T, C: Count<T>> Opens<T, C> {
         open.map(|(_, open)| open).ok_or_else(|| Kind::Stale.into())
     }
 
-    /// Returns what the driver keeps of an open, to change it.
+    /// Returns the driver's data of an open, for changes.
     ///
     /// # Errors
     /// `Stale`.
@@ -181,7 +181,7 @@ impl<T> Opens<T> {
     }
 }
 
-/// Returns how often the place of an id had been used, and the place.
+/// Splits an id into the use count and the index of its slot.
 fn parts(id: OpenId) -> (u32, usize) {
     ((id.0 >> 32) as u32, (id.0 & 0xffff_ffff) as usize)
 }
@@ -202,7 +202,7 @@ impl<T: Clone, C: Count<T>> SharedOpens<T, C> {
         self.0.write().add(node, open)
     }
 
-    /// Returns what the driver keeps of an open.
+    /// Returns a copy of the driver's data of an open.
     ///
     /// # Errors
     /// `Stale`.
@@ -314,7 +314,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against a plain map: ids are new, what was kept comes back, counts are right.
+        /// Compares with a plain map: ids are new, the data comes back, counts are right.
         #[test]
         fn behaves_like_a_map(steps in prop::collection::vec((0..4_u8, 0..6_u64), 0..200)) {
             let mut opens = Opens::<_>::default();

@@ -1,14 +1,15 @@
-//! [`Ranges`]: which blocks are taken, by stretches.
+//! [`Ranges`]: a set of blocks in use, as ranges.
 
 use std::collections::BTreeMap;
 
-/// Ranges of blocks that do not overlap. Neighbours become one, so that room and work go by the number
-/// of stretches, however long they are.
+/// Ranges of blocks that do not overlap. Adjacent ranges are merged, so memory and work depend on
+/// the number of ranges, not on their lengths.
 #[derive(Debug, Default)]
 pub struct Ranges(BTreeMap<u64, u64>);
 
 impl Ranges {
-    /// Takes `count` blocks from `first` on. Returns false, and takes none, if one is taken already.
+    /// Takes `count` blocks from `first` on. Returns false, and takes nothing, if one of them is
+    /// taken.
     pub fn take(&mut self, first: u64, count: u64) -> bool {
         let Some(end) = first.checked_add(count) else {
             return false;
@@ -35,8 +36,8 @@ impl Ranges {
         true
     }
 
-    /// Gives `each` the stretches of a range that are not taken, in order: the first block and how
-    /// many there are.
+    /// Calls `each` with the parts of a range that are not taken, in order: the first block and the
+    /// number of blocks.
     pub fn gaps(&self, first: u64, count: u64, mut each: impl FnMut(u64, u64)) {
         let end = first.saturating_add(count);
         let before = self.0.range(..first).next_back();

@@ -1,48 +1,47 @@
 //! The checks of a rename, in the order of [`FileSystem::rename`](volary_core::FileSystem::rename).
 //!
-//! A driver goes through them so:
+//! A driver takes these steps:
 //!
-//! 1. it finds both names (`NotFound`), and that the new directory has not been removed
-//!    (`NotFound`);
-//! 2. for a directory, [`lies_in`] says whether it would go into itself (`Invalid`);
-//! 3. [`task`] says what there is to do, or why not (`Exists`, `NotDir`, `IsDir`);
-//! 4. for [`Task::Replace`] of a directory, the driver looks whether it is empty (`NotEmpty`); for
-//!    [`Task::Move`], whether the new name can be made.
+//! 1. It finds both names, and that the new directory has not been removed (`NotFound`).
+//! 2. For a directory, [`lies_in`] tells whether it would move into itself (`Invalid`).
+//! 3. [`task`] returns what to do, or why it is refused (`Exists`, `NotDir`, `IsDir`).
+//! 4. For [`Task::Replace`] of a directory, the driver tests whether it is empty (`NotEmpty`). For
+//!    [`Task::Move`], it tests whether the new name can be made.
 
 use volary_core::{Error, Kind, RenameFlags, Result};
 
-/// What the new name leads to.
+/// The node that the new name leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// The old and the new name are one entry's: they differ in case at most.
+    /// Both names are the same entry: they differ in case at most.
     pub is_same_entry: bool,
     /// Both names lead to one node.
     pub is_same_node: bool,
-    /// It is a directory.
+    /// The node is a directory.
     pub is_dir: bool,
 }
 
 /// What a rename has to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Task {
-    /// Nothing: both names lead to one node.
+    /// Do nothing: both names lead to one node.
     Nothing,
-    /// Keep the entry's name as it is now given.
+    /// Store the entry's name in its new spelling.
     Respell,
-    /// Move the entry to a name that is free.
+    /// Move the entry to a free name.
     Move,
-    /// Move the entry onto another of its kind.
+    /// Move the entry onto another, and replace it.
     Replace,
-    /// Swap the two.
+    /// Swap the two entries.
     Swap,
 }
 
-/// Returns what the rename of an entry has to do. `is_dir` says whether the entry is a directory's,
-/// `is_same_name` whether the new name equals the old one byte by byte.
+/// Returns what a rename has to do. `is_dir` is true if the moved entry is a directory;
+/// `is_same_name`, if the new name equals the old one byte by byte.
 ///
 /// # Errors
-/// `NotFound` for a swap with a name that is free; with [`RenameFlags::KEEP`], `Exists`; `NotDir`
-/// for a directory onto something else, `IsDir` for the reverse.
+/// `NotFound` for a swap with a free name; with [`RenameFlags::KEEP`], `Exists`; `NotDir` for a
+/// directory onto something else, `IsDir` for the reverse.
 pub fn task(
     flags: RenameFlags,
     is_dir: bool,
@@ -66,10 +65,10 @@ pub fn task(
 }
 
 /// Returns whether the directory `dir` is `node` or lies below it. `above` returns the parent of a
-/// directory, and none for the root.
+/// directory, or `None` for the root.
 ///
 /// # Errors
-/// What `above` fails with; `Corrupt` if a directory is its own ancestor.
+/// Those of `above`; `Corrupt` if a directory is its own ancestor.
 pub fn lies_in<N: Copy + Eq, E: From<Error>>(
     dir: N,
     node: N,
@@ -91,13 +90,13 @@ pub fn lies_in<N: Copy + Eq, E: From<Error>>(
 /// 1980).
 #[derive(Clone, Copy, Debug)]
 pub struct Circle<N> {
-    /// Where the way was when its length was last a power of two.
+    /// The node that was reached when the number of steps was last a power of two.
     landmark: N,
     steps: u64,
 }
 
 impl<N: Copy + Eq> Circle<N> {
-    /// Returns a way that begins at `start`.
+    /// Returns a path that begins at `start`.
     pub fn new(start: N) -> Self {
         Self {
             landmark: start,
@@ -105,10 +104,10 @@ impl<N: Copy + Eq> Circle<N> {
         }
     }
 
-    /// Goes on to `next`.
+    /// Takes a step to `next`.
     ///
     /// # Errors
-    /// `Corrupt` if that closes a circle.
+    /// `Corrupt` if the path returns to a former node.
     pub fn check(&mut self, next: N) -> Result<()> {
         if next == self.landmark {
             let words = "directories hold each other in a circle";
@@ -209,7 +208,7 @@ mod tests {
         assert_eq!(same(RenameFlags::KEEP), Err(Kind::Exists));
     }
 
-    /// Returns whether `dir` lies in `node`, where each directory is in that of half its number.
+    /// Returns whether `dir` lies in `node`, if the parent of each directory is half its number.
     fn halves(dir: u32, node: u32) -> Result<bool> {
         lies_in(dir, node, |n| Ok((n > 1).then_some(n / 2)))
     }

@@ -46,7 +46,7 @@ pub fn damage(offset: u64, message: impl Into<String>) -> Finding {
     finding(Severity::Damage, offset, message)
 }
 
-/// Returns a finding of the damage that an operation failed with. The caller sets its code.
+/// Returns a finding for the error with which an operation failed. The caller sets its code.
 pub fn met(e: &Error) -> Finding {
     Finding {
         offset: e.as_corrupt().map(|corrupt| corrupt.offset),
@@ -54,8 +54,8 @@ pub fn met(e: &Error) -> Finding {
     }
 }
 
-/// Returns a finding of a first superblock or boot sector that makes no sense, where the check goes by a replica. The
-/// caller sets its code.
+/// Returns a finding for a damaged primary superblock or boot sector if the check uses a replica
+/// instead. The caller sets its code.
 pub fn instead(replica: &Replica) -> Finding {
     let Replica { what, home, at, .. } = replica;
     let words = format!("the {what} makes no sense; the check goes by its replica at byte {at}");

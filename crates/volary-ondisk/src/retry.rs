@@ -1,23 +1,23 @@
 //! Changes that may have to wait for a commit.
 //!
-//! A driver that orders its writes cannot do every change at once: a sector would have to reach the
-//! disk both before and after another, or room that was given back is not free until the disk knows.
-//! Such a change ends with [`Stop::Commit`] and has changed nothing. [`with_commits`] commits, and
-//! begins it anew.
+//! A driver that orders its writes cannot do every change at once. A sector might have to be
+//! written both before and after another, or freed space may be unusable until the disk knows that
+//! it is free. Such a change ends with [`Stop::Commit`] and changes nothing. [`with_commits`]
+//! commits and tries it again.
 
 use volary_core::{Error, Kind, Result};
 
-/// Why a part of a change ended early. It has changed nothing, but what it remembers itself.
+/// Why a part of a change ended early. It has changed nothing, except what it remembers itself.
 #[derive(Debug)]
 pub enum Stop {
-    /// It can be done after a commit.
+    /// The change is possible after a commit.
     Commit,
-    /// It failed.
+    /// The change failed.
     Error(Error),
 }
 
 impl Stop {
-    /// Turns want of room into a wish for a commit, if one gives room: `gives_room` says so.
+    /// Turns `NoSpace` into a request for a commit, if `gives_room` says that one would free space.
     #[must_use]
     pub fn or_commit(self, gives_room: impl FnOnce() -> bool) -> Self {
         match self {
@@ -42,12 +42,12 @@ impl From<Kind> for Stop {
 /// The result of a part of a change.
 pub type Step<T> = std::result::Result<T, Stop>;
 
-/// How often a change is begun. A rename of FAT asks for a commit four times at most, one of FFS
-/// twice, if nobody else makes it wait.
+/// How often a change is tried. A rename on FAT needs at most four commits, one on FFS two, if no
+/// other change interferes.
 pub const TRIES: u32 = 6;
 
-/// Does `attempt`, which changes `state` wholly or not at all; where it asks for that, again after
-/// `commit`.
+/// Runs `attempt`, which changes `state` wholly or not at all. If it asks for a commit, runs
+/// `commit` and tries again.
 ///
 /// # Errors
 /// Those of `attempt` and `commit`; `NoSpace` if commits do not help.

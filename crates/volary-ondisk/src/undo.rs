@@ -1,4 +1,4 @@
-//! What a change has done, so that all of it can be taken back until it is complete.
+//! The steps of a change, so that all can be undone until it is complete.
 
 use crate::inodes::{Inode, Inodes, Node, Nodes};
 use volary_block::{Cache, Stage};
@@ -10,11 +10,11 @@ enum Step<I> {
     Bytes(u64, Vec<u8>, Stage),
 }
 
-/// The steps of a change: inodes and bytes. What it took of the volume, the driver gives back after them: bytes may
-/// have been written there.
+/// The steps of a change: inodes and bytes. After undoing them, the driver frees the blocks that
+/// the change allocated, since bytes may have been written there.
 pub struct Undo<I> {
     steps: Vec<Step<I>>,
-    /// Nodes that were noted as they were before.
+    /// Numbers of nodes whose previous state was saved.
     touched: Vec<u32>,
 }
 
@@ -28,7 +28,7 @@ impl<I> Default for Undo<I> {
 }
 
 impl<I: Inode> Undo<I> {
-    /// Returns an inode in memory, to be changed: it is dirty from now on.
+    /// Returns an inode in memory, for changes. It is dirty from now on.
     ///
     /// # Errors
     /// As [`Inodes::inode`].
@@ -50,7 +50,7 @@ impl<I: Inode> Undo<I> {
         nodes.get_mut(number).ok_or_else(|| Kind::Stale.into())
     }
 
-    /// Puts a node where a free inode is. It is dirty from now on.
+    /// Puts a node in the place of a free inode. It is dirty from now on.
     pub fn put_node(&mut self, nodes: &mut Nodes<I>, number: u32, node: Node<I>) {
         let before = nodes.get(number).cloned();
         nodes.put(number, Some(node));
@@ -63,7 +63,7 @@ impl<I: Inode> Undo<I> {
         self.touched.push(number);
     }
 
-    /// Writes bytes that are not of a file's content: all in one block.
+    /// Writes metadata: bytes that are no file's content and lie in one block.
     ///
     /// # Errors
     /// `Io`.
@@ -75,28 +75,28 @@ impl<I: Inode> Undo<I> {
         Ok(())
     }
 
-    /// Returns the numbers of nodes that were changed.
+    /// Returns the numbers of changed nodes.
     pub fn touched(&self) -> &[u32] {
         &self.touched
     }
 
-    /// Returns the inodes that were changed, as they were before and as they are now.
+    /// Returns the changed inodes, as they were before and as they are now.
     pub fn changed<'a>(&'a self, nodes: &'a Nodes<I>) -> impl Iterator<Item = (&'a I, &'a I)> {
         self.steps.iter().filter_map(|step| {
             let Step::Node(number, before) = step else {
                 return None;
             };
             let now = nodes.get(*number)?;
-            // Of what was not in memory, the disk has it as it was.
+            // An inode that was not in memory is unchanged on disk.
             let before = before.as_ref().map_or(&now.disk, |node| &node.mem);
             Some((before, &now.mem))
         })
     }
 
-    /// Takes all steps back, the last first.
+    /// Undoes all steps, the last first.
     ///
     /// # Errors
-    /// `Io`. Memory and disk differ then.
+    /// `Io`. Memory and disk then differ.
     pub fn take_back(self, cache: &Cache, nodes: &mut Nodes<I>) -> Result<()> {
         for step in self.steps.into_iter().rev() {
             match step {

@@ -1,4 +1,4 @@
-//! WTF-8, in which UTF-16 with lone surrogates can be said in bytes.
+//! WTF-8: an encoding of UTF-16 as bytes that can also hold lone surrogates.
 
 /// A code point of UTF-16: a character or a lone surrogate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -7,7 +7,7 @@ enum Point {
     Surrogate(u16),
 }
 
-/// The code points of WTF-8 bytes; `None` stands for bytes that are none.
+/// The code points of WTF-8 bytes; `None` stands for invalid bytes.
 struct Points<'a>(&'a [u8]);
 
 impl Iterator for Points<'_> {
@@ -73,14 +73,14 @@ pub fn to_utf16(name: &[u8], out: &mut [u16]) -> Option<Result<usize, TooLong>> 
     Some(if fits { Ok(len) } else { Err(TooLong) })
 }
 
-/// More UTF-16 units than there is room for.
+/// The name has more UTF-16 units than the buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLong;
 
-/// Appends UTF-16 to `out` as WTF-8. Every sequence of units has its own bytes.
+/// Appends UTF-16 to `out` as WTF-8. Distinct sequences of units give distinct bytes.
 pub fn from_utf16(units: &[u16], out: &mut Vec<u8>) {
     if units.iter().all(|&u| u < 0x80) {
-        // Nothing is cut off.
+        // All units are ASCII, so the cast cuts nothing off.
         out.extend(units.iter().map(|&u| u as u8));
         return;
     }

@@ -29,7 +29,7 @@
 #define VOLARY_NOT_DIR -3
 
 /**
- * A directory, where none can be.
+ * A directory, where it must not be one.
  */
 #define VOLARY_IS_DIR -4
 
@@ -49,7 +49,7 @@
 #define VOLARY_NAME_TOO_LONG -7
 
 /**
- * One more link than the format can count.
+ * The node has as many links as the format can count.
  */
 #define VOLARY_TOO_MANY_LINKS -8
 
@@ -69,7 +69,7 @@
 #define VOLARY_NO_SPACE -11
 
 /**
- * The caller has had their share.
+ * The caller has used up their quota.
  */
 #define VOLARY_OVER_QUOTA -12
 
@@ -94,7 +94,7 @@
 #define VOLARY_STALE -16
 
 /**
- * Somebody holds a lock that is in the way.
+ * Somebody holds a lock that conflicts.
  */
 #define VOLARY_LOCKED -17
 
@@ -104,12 +104,12 @@
 #define VOLARY_DEADLOCK -18
 
 /**
- * Somebody has it open and does not share it in that way.
+ * Another open does not share the file in that way.
  */
 #define VOLARY_SHARING -19
 
 /**
- * It goes with its last open, and nobody may open it any more.
+ * The node is deleted with its last open, and cannot be opened any more.
  */
 #define VOLARY_DELETE_PENDING -20
 
@@ -124,7 +124,7 @@
 #define VOLARY_TOO_MANY_OPEN -22
 
 /**
- * The caller lost interest: `cancelled` said so.
+ * The caller lost interest: `cancelled` returned so.
  */
 #define VOLARY_INTERRUPTED -23
 
@@ -234,13 +234,13 @@
 #define VOLARY_CAN_KEEP_CASE 256
 
 /**
- * Node ids keep their meaning when the plug-in is started again. Without it all ids but the
- * root's are answered with VOLARY_STALE after that, and `ino` has to be below 2^52.
+ * Node ids stay valid when the plug-in is started again. Without this ability, all ids but the
+ * root's become VOLARY_STALE then, and `ino` must be below 2^52.
  */
 #define VOLARY_CAN_STABLE_IDS 512
 
 /**
- * Cookies of `readdir` keep their meaning across opens and restarts.
+ * Cookies of `readdir` stay valid across opens and restarts.
  */
 #define VOLARY_CAN_STABLE_COOKIES 1024
 
@@ -260,12 +260,12 @@
 #define VOLARY_CAN_SHARE_LOCKS (1 << 14)
 
 /**
- * Tells of changes that came from elsewhere, by `VolaryHost.changed`.
+ * Reports changes that others made, by `VolaryHost.changed`.
  */
 #define VOLARY_CAN_WATCH (1 << 15)
 
 /**
- * Gives room ahead of need, by `allocate`.
+ * Reserves space ahead of need, by `allocate`.
  */
 #define VOLARY_CAN_PREALLOCATE (1 << 16)
 
@@ -275,27 +275,27 @@
 #define VOLARY_CAN_SWAP (1 << 17)
 
 /**
- * Any bytes without '/' and NUL are a name.
+ * Every sequence of bytes without '/' and NUL is a valid name.
  */
 #define VOLARY_CAN_ANY_NAME (1 << 18)
 
 /**
- * Changes come from elsewhere too.
+ * Others change the volume too.
  */
 #define VOLARY_CAN_SHARED (1 << 19)
 
 /**
- * In `VolaryAttr.has`: `btime` is given.
+ * In `VolaryAttr.has`: `btime` is set.
  */
 #define VOLARY_HAS_BTIME 1
 
 /**
- * In `VolaryAttr.has`: `dos` is given.
+ * In `VolaryAttr.has`: `dos` is set.
  */
 #define VOLARY_HAS_DOS 2
 
 /**
- * In `VolaryAttr.has`: `change` is given. Without it, it is made of `ctime`.
+ * In `VolaryAttr.has`: `change` is set. Otherwise the host derives it from `ctime`.
  */
 #define VOLARY_HAS_CHANGE 4
 
@@ -315,7 +315,7 @@
 #define VOLARY_SET_GID 4
 
 /**
- * Set `size`: content past it is cut off, content up to it reads as zeros.
+ * Set `size`: content past it is cut off, and a gap before it reads as zeros.
  */
 #define VOLARY_SET_SIZE 8
 
@@ -340,32 +340,32 @@
 #define VOLARY_SET_DOS 128
 
 /**
- * With VOLARY_SET_ATIME: the time of the call was asked for, which `atime` holds.
+ * With VOLARY_SET_ATIME: the caller asked for the current time, which is in `atime`.
  */
 #define VOLARY_SET_ATIME_NOW 256
 
 /**
- * With VOLARY_SET_MTIME: the time of the call was asked for, which `mtime` holds.
+ * With VOLARY_SET_MTIME: the caller asked for the current time, which is in `mtime`.
  */
 #define VOLARY_SET_MTIME_NOW 512
 
 /**
- * With VOLARY_SET_BTIME: the time of the call was asked for, which `btime` holds.
+ * With VOLARY_SET_BTIME: the caller asked for the current time, which is in `btime`.
  */
 #define VOLARY_SET_BTIME_NOW 1024
 
 /**
- * For `create`: a name that is taken answers VOLARY_EXISTS.
+ * For `create`: if the name is taken, return VOLARY_EXISTS.
  */
 #define VOLARY_CREATE_NEW 0
 
 /**
- * For `create`: a file that is there is opened.
+ * For `create`: open an existing file.
  */
 #define VOLARY_CREATE_OPEN 1
 
 /**
- * For `create`: a file that is there is opened, and cut to nothing.
+ * For `create`: open an existing file, and truncate it.
  */
 #define VOLARY_CREATE_TRUNCATE 2
 
@@ -385,17 +385,17 @@
 #define VOLARY_EXEC 1
 
 /**
- * For `rename`: replace what the new name leads to.
+ * For `rename`: replace the node that the new name leads to.
  */
 #define VOLARY_RENAME_REPLACE 0
 
 /**
- * For `rename`: leave it, and answer VOLARY_EXISTS.
+ * For `rename`: leave that node, and return VOLARY_EXISTS.
  */
 #define VOLARY_RENAME_KEEP 1
 
 /**
- * For `rename`: swap the two.
+ * For `rename`: swap the two names.
  */
 #define VOLARY_RENAME_SWAP 2
 
@@ -405,12 +405,12 @@
 #define VOLARY_LOCK_EXCLUSIVE 1
 
 /**
- * For `lock`: give it back.
+ * For `lock`: release the lock.
  */
 #define VOLARY_LOCK_UNLOCK 2
 
 /**
- * For `lock`: only test whether it could be had.
+ * For `lock`: only test whether the lock is available.
  */
 #define VOLARY_LOCK_TEST 4
 
@@ -440,7 +440,7 @@
 #define VOLARY_CHANGED_ENTRIES 2
 
 /**
- * For `VolaryHost.changed`: a node is gone.
+ * For `VolaryHost.changed`: a node was removed.
  */
 #define VOLARY_CHANGED_GONE 3
 
@@ -464,11 +464,11 @@ typedef struct VolaryTime {
 } VolaryTime;
 
 /**
- * Who asks, when, and whether they still want the answer. It is yours until you return.
+ * Who asks, when, and whether they still want the answer. You may use it until you return.
  */
 typedef struct VolaryContext {
   /**
-   * Bytes of this structure.
+   * The size of this structure in bytes.
    */
   uint32_t size;
   /**
@@ -488,31 +488,31 @@ typedef struct VolaryContext {
    */
   const uint32_t *groups;
   /**
-   * The time of the call: what new time stamps are made from.
+   * The time of the call, for new time stamps.
    */
   struct VolaryTime now;
   /**
-   * What `connect` answered for this caller; else NULL.
+   * What `connect` returned for this caller; otherwise NULL.
    */
   void *session;
   /**
-   * Beside an error you may put words here, with a NUL at their end.
+   * With an error, you may write a message here. It must end with NUL.
    */
   char *note;
   /**
-   * How many bytes there are for that.
+   * How many bytes the message may take.
    */
   size_t note_room;
   /**
-   * Call it in loops over long work: not 0 if the caller has lost interest; answer
-   * VOLARY_INTERRUPTED then. From the thread of the call.
+   * Call this in loops over long work. If it returns non-zero, the caller has lost interest:
+   * return VOLARY_INTERRUPTED. Call it only from the thread of the call.
    */
   int32_t (*cancelled)(const struct VolaryContext *cx);
 } VolaryContext;
 
 /**
- * Which node. `ino` is not 0 and unique among the nodes that live; with `generation` it is
- * unique for as long as you can make it. Answer VOLARY_STALE for one that is gone.
+ * Identifies a node. `ino` is not 0, and unique among the nodes that exist. With `generation`, it
+ * is unique for as long as you can guarantee. Return VOLARY_STALE for a node that is gone.
  */
 typedef struct VolaryNode {
   /**
@@ -520,13 +520,13 @@ typedef struct VolaryNode {
    */
   uint64_t ino;
   /**
-   * Tells apart nodes that have had the same number.
+   * Distinguishes nodes that have had the same number.
    */
   uint32_t generation;
 } VolaryNode;
 
 /**
- * The attributes of a node. Begin with all zeros.
+ * The attributes of a node. Set all of it to zeros first.
  */
 typedef struct VolaryAttr {
   /**
@@ -542,7 +542,7 @@ typedef struct VolaryAttr {
    */
   uint32_t mode;
   /**
-   * How many names it has.
+   * The number of its names.
    */
   uint32_t nlink;
   /**
@@ -554,7 +554,7 @@ typedef struct VolaryAttr {
    */
   uint32_t gid;
   /**
-   * VOLARY_HAS_...: what is given of what a format may lack.
+   * VOLARY_HAS_...: which of the optional attributes are set.
    */
   uint32_t has;
   /**
@@ -566,11 +566,11 @@ typedef struct VolaryAttr {
    */
   uint64_t size;
   /**
-   * Bytes that it takes on the volume.
+   * Bytes that it occupies on the volume.
    */
   uint64_t allocated;
   /**
-   * The size in which it is best read and written; 0: 4096.
+   * The preferred size of reads and writes; 0 means 4096.
    */
   uint32_t io_size;
   /**
@@ -604,11 +604,11 @@ typedef struct VolaryAttr {
  */
 typedef struct VolaryOpen {
   /**
-   * What is open.
+   * The node.
    */
   struct VolaryNode node;
   /**
-   * What `open` or `create` answered.
+   * What `open` or `create` returned.
    */
   uint64_t handle;
   /**
@@ -622,11 +622,12 @@ typedef struct VolaryOpen {
  */
 typedef struct VolaryEntry {
   /**
-   * The cookie of the place just after this entry. Not 0, and no other entry's.
+   * The cookie of the place just after this entry. It is not 0, and differs from those of all
+   * other entries.
    */
   uint64_t next;
   /**
-   * The node that it leads to.
+   * The node it leads to.
    */
   struct VolaryNode node;
   /**
@@ -634,44 +635,45 @@ typedef struct VolaryEntry {
    */
   uint32_t kind;
   /**
-   * Bytes of the name.
+   * The length of the name in bytes.
    */
   uint32_t name_len;
   /**
-   * The name: not empty, "." or "..", without '/' and NUL. Need not end with NUL.
+   * The name: not empty, "." or "..", and without '/' and NUL. It need not end with NUL.
    */
   const char *name;
   /**
-   * Its attributes if `VolaryList.wants_attr` and they cost nothing; or NULL.
+   * The node's attributes if `VolaryList.wants_attr` is set and they cost nothing; otherwise
+   * NULL.
    */
   const struct VolaryAttr *attr;
 } VolaryEntry;
 
 /**
- * What `readdir` fills. It is yours until you return.
+ * The list that `readdir` fills. You may use it until you return.
  */
 typedef struct VolaryList {
   /**
-   * Bytes of this structure.
+   * The size of this structure in bytes.
    */
   uint32_t size;
   /**
-   * Attributes are wanted.
+   * Not 0: attributes are wanted.
    */
   uint32_t wants_attr;
   /**
-   * Adds an entry. 1: it was taken. 0: there is no room; return 0, and you will be asked to
-   * go on with the cookie of the entry before.
+   * Adds an entry, and returns 1. Returns 0 if there is no room: return 0 too. You will be
+   * called again with the cookie of the entry before.
    */
   int32_t (*add)(const struct VolaryList *list, const struct VolaryEntry *entry);
 } VolaryList;
 
 /**
- * What the host does for a plug-in. Valid until `release`, from any thread.
+ * Functions of the host for a plug-in. They may be called until `release`, from any thread.
  */
 typedef struct VolaryHost {
   /**
-   * Bytes of this structure.
+   * The size of this structure in bytes.
    */
   uint32_t size;
   /**
@@ -679,12 +681,12 @@ typedef struct VolaryHost {
    */
   uint32_t version;
   /**
-   * Says something to whoever runs the host: one line, VOLARY_LOG_... Standard output and
-   * standard error lead nowhere.
+   * Logs one line for whoever runs the host, with VOLARY_LOG_... as its level. Standard output
+   * and standard error are discarded.
    */
   void (*log)(const struct VolaryHost *host, uint32_t level, const char *text, size_t len);
   /**
-   * Tells of a change that came from elsewhere than through this table, VOLARY_CHANGED_...
+   * Reports a change that was not made through this table, VOLARY_CHANGED_...
    */
   void (*changed)(const struct VolaryHost *host, uint32_t what, struct VolaryNode node);
 } VolaryHost;
@@ -694,7 +696,7 @@ typedef struct VolaryHost {
  */
 typedef struct VolaryAttach {
   /**
-   * Bytes of this structure.
+   * The size of this structure in bytes.
    */
   uint32_t size;
   /**
@@ -706,21 +708,21 @@ typedef struct VolaryAttach {
    */
   uint64_t memory;
   /**
-   * User of the one who attaches: owns what has no owner of its own.
+   * The attaching user, who owns everything that has no owner of its own.
    */
   uint32_t uid;
   /**
-   * Their group.
+   * The attaching user's group.
    */
   uint32_t gid;
   /**
-   * Their umask.
+   * The attaching user's umask.
    */
   uint32_t umask;
 } VolaryAttach;
 
 /**
- * What the volume can do. The same for as long as it is attached.
+ * What the volume can do. It must not change while the volume is attached.
  */
 typedef struct VolaryCaps {
   /**
@@ -736,7 +738,7 @@ typedef struct VolaryCaps {
    */
   uint64_t size_max;
   /**
-   * Steps of the time of last change, in nanoseconds.
+   * Resolution of the time of last change, in nanoseconds.
    */
   uint64_t time_step;
   /**
@@ -744,11 +746,11 @@ typedef struct VolaryCaps {
    */
   struct VolaryNode root;
   /**
-   * Not 0: one call at a time. Else calls come from several threads at once.
+   * Not 0: the host makes one call at a time. Otherwise calls come from several threads at once.
    */
   uint32_t serial;
   /**
-   * How old a change may get before `sync` is called, in milliseconds; 0: 5000.
+   * The age at which a change must be made durable by `sync`, in milliseconds; 0 means 5000.
    */
   uint32_t commit_ms;
 } VolaryCaps;
@@ -762,19 +764,19 @@ typedef struct VolaryStatFs {
    */
   uint32_t block_size;
   /**
-   * All there is.
+   * The size of the volume.
    */
   uint64_t size;
   /**
-   * Free.
+   * Free space.
    */
   uint64_t free;
   /**
-   * Free to the caller.
+   * Free space for the caller.
    */
   uint64_t available;
   /**
-   * How many nodes there can be.
+   * How many nodes the volume can have.
    */
   uint64_t nodes;
   /**
@@ -784,8 +786,8 @@ typedef struct VolaryStatFs {
 } VolaryStatFs;
 
 /**
- * Attributes to change, and those of a new node. What is not in `set` is left as it is; of a
- * new node, it is yours to choose.
+ * Attributes to change, or those of a new node. Attributes that are not in `set` stay as they are;
+ * for a new node, you choose them.
  */
 typedef struct VolarySetAttr {
   /**
@@ -831,15 +833,15 @@ typedef struct VolarySetAttr {
  */
 typedef struct VolaryLock {
   /**
-   * Whose.
+   * The owner of the lock.
    */
   uint64_t owner;
   /**
-   * From where.
+   * The first byte.
    */
   uint64_t offset;
   /**
-   * How far.
+   * The number of bytes.
    */
   uint64_t len;
   /**
@@ -851,14 +853,16 @@ typedef struct VolaryLock {
 /**
  * A file system, as a table of functions.
  *
- * Begin with all zeros; set `version`, `size`, `fs`, and the functions that you have. The first
- * four must be there. Without one of the others the host does what its comment says in
- * parentheses; without words, changes answer VOLARY_READ_ONLY and the rest VOLARY_UNSUPPORTED.
+ * Set all of it to zeros first; then set `version`, `size`, `fs`, and the functions that you have.
+ * The first four functions are required. For a missing function, the host does what its comment
+ * says in parentheses. If it says nothing, changes return VOLARY_READ_ONLY and the rest
+ * VOLARY_UNSUPPORTED.
  *
- * Functions answer 0 or more, or an error: VOLARY_NOT_FOUND to VOLARY_CORRUPT. They come from
- * several threads at once unless `VolaryCaps.serial` is set. An operation that fails changes
- * nothing. Names have no NUL at their end. What you answer is checked: a name with a slash, a
- * node with the number 0 or more bytes than there was room for are told as errors of your plug-in.
+ * Functions return 0 or more, or an error: VOLARY_NOT_FOUND to VOLARY_CORRUPT. Calls come from
+ * several threads at once unless `VolaryCaps.serial` is set. An operation that fails must change
+ * nothing. Names do not end with NUL. The host checks your results. It reports a name with a
+ * slash, a node with the number 0, or more bytes than there was room for as errors of your
+ * plug-in.
  */
 typedef struct VolaryTable {
   /**
@@ -883,15 +887,15 @@ typedef struct VolaryTable {
                     size_t name_len,
                     struct VolaryAttr *out);
   /**
-   * Gives the attributes of a node.
+   * Returns the attributes of a node.
    */
   int32_t (*getattr)(void *fs,
                      const struct VolaryContext *cx,
                      struct VolaryNode node,
                      struct VolaryAttr *out);
   /**
-   * Lists an open directory from the cookie `from` on (0: from its beginning), without "."
-   * and "..". 1: there are no more; 0: there are.
+   * Lists an open directory from the cookie `from` on (0: from its beginning), without "." and
+   * "..". Returns 1 if these are the last entries, otherwise 0.
    */
   int32_t (*readdir)(void *fs,
                      const struct VolaryContext *cx,
@@ -899,7 +903,7 @@ typedef struct VolaryTable {
                      uint64_t from,
                      const struct VolaryList *list);
   /**
-   * Reads, and answers how many bytes: fewer than `len` only at the end of the file.
+   * Reads, and returns the number of bytes: less than `len` only at the end of the file.
    */
   int64_t (*read)(void *fs,
                   const struct VolaryContext *cx,
@@ -908,25 +912,25 @@ typedef struct VolaryTable {
                   void *buf,
                   size_t len);
   /**
-   * Attaches the volume, once, before all else: the place to open files and to refuse the
-   * configuration, in words. (Nothing to do.)
+   * Attaches the volume; called once, before all else. Open files here, and refuse a bad
+   * configuration with a message. (Nothing to do.)
    */
   int32_t (*attach)(void *fs,
                     const struct VolaryContext *cx,
                     const struct VolaryHost *host,
                     const struct VolaryAttach *how);
   /**
-   * Ends it: the last call. Free `fs` and the table. (Nothing to do.)
+   * Frees `fs` and the table: the last call. (Nothing to do.)
    */
   void (*release)(void *fs);
   /**
-   * Says what the volume can do, once, after `attach`. (It is read, any name of up to 255
-   * bytes, the root is node 1.)
+   * Returns what the volume can do; called once, after `attach`. (It is read-only, takes any
+   * name of up to 255 bytes, and the root is node 1.)
    */
   int32_t (*caps)(void *fs, struct VolaryCaps *out);
   /**
-   * A caller begins: what it puts into `session` comes with each call of the same user,
-   * group and groups, and `disconnect` ends it. (No sessions.)
+   * Begins a caller's session. The value that it puts into `session` is passed with each call of
+   * the same user, group and supplementary groups, until `disconnect`. (No sessions.)
    */
   int32_t (*connect)(void *fs, const struct VolaryContext *cx, void **session);
   /**
@@ -934,7 +938,7 @@ typedef struct VolaryTable {
    */
   void (*disconnect)(void *fs, void *session);
   /**
-   * Says how full the volume is. (All zeros.)
+   * Returns how full the volume is. (All zeros.)
    */
   int32_t (*statfs)(void *fs, const struct VolaryContext *cx, struct VolaryStatFs *out);
   /**
@@ -946,14 +950,15 @@ typedef struct VolaryTable {
    */
   int32_t (*detach)(void *fs, const struct VolaryContext *cx);
   /**
-   * Finds the directory that holds `dir`; the root holds itself. (Known of the root alone.)
+   * Returns the parent directory of `dir`; the root is its own parent. (The host knows the
+   * root's only.)
    */
   int32_t (*parent)(void *fs,
                     const struct VolaryContext *cx,
                     struct VolaryNode dir,
                     struct VolaryAttr *out);
   /**
-   * Makes a regular file and opens it to read and write; VOLARY_CREATE_...
+   * Makes a regular file and opens it for reading and writing; VOLARY_CREATE_...
    */
   int32_t (*create)(void *fs,
                     const struct VolaryContext *cx,
@@ -987,7 +992,7 @@ typedef struct VolaryTable {
                    const struct VolarySetAttr *set,
                    struct VolaryAttr *out);
   /**
-   * Makes a symlink that holds `target`.
+   * Makes a symlink to `target`.
    */
   int32_t (*symlink)(void *fs,
                      const struct VolaryContext *cx,
@@ -999,7 +1004,7 @@ typedef struct VolaryTable {
                      const struct VolarySetAttr *set,
                      struct VolaryAttr *out);
   /**
-   * Gives `node` one more name.
+   * Gives `node` another name.
    */
   int32_t (*link)(void *fs,
                   const struct VolaryContext *cx,
@@ -1009,7 +1014,7 @@ typedef struct VolaryTable {
                   size_t name_len,
                   struct VolaryAttr *out);
   /**
-   * Takes away a name. The node goes with its last name and last open.
+   * Removes a name. The node is freed with its last name and last open.
    */
   int32_t (*unlink)(void *fs,
                     const struct VolaryContext *cx,
@@ -1025,7 +1030,7 @@ typedef struct VolaryTable {
                    const char *name,
                    size_t name_len);
   /**
-   * Moves a name, replacing what the new name led to; VOLARY_RENAME_...
+   * Moves a name, and replaces the node that the new name led to; VOLARY_RENAME_...
    */
   int32_t (*rename)(void *fs,
                     const struct VolaryContext *cx,
@@ -1037,7 +1042,7 @@ typedef struct VolaryTable {
                     size_t new_name_len,
                     uint32_t flags);
   /**
-   * Changes attributes, all or none, and gives them as they now are.
+   * Changes attributes, all or none, and returns the node's attributes after the change.
    */
   int32_t (*setattr)(void *fs,
                      const struct VolaryContext *cx,
@@ -1045,7 +1050,7 @@ typedef struct VolaryTable {
                      const struct VolarySetAttr *set,
                      struct VolaryAttr *out);
   /**
-   * Answers which part of `want` the caller may do, with VOLARY_CAN_CHECK_ACCESS.
+   * Returns which part of `want` the caller may do, with VOLARY_CAN_CHECK_ACCESS.
    */
   int32_t (*access)(void *fs, const struct VolaryContext *cx, struct VolaryNode node, uint32_t want);
   /**
@@ -1058,7 +1063,7 @@ typedef struct VolaryTable {
                       char *buf,
                       size_t room);
   /**
-   * Gives the value of an extended attribute, likewise.
+   * Returns the value of an extended attribute, in the same way as `readlink`.
    */
   int64_t (*getxattr)(void *fs,
                       const struct VolaryContext *cx,
@@ -1078,7 +1083,8 @@ typedef struct VolaryTable {
                       const void *value,
                       size_t len);
   /**
-   * Gives the names of the extended attributes, each with a NUL after it, likewise.
+   * Returns the names of the extended attributes, each followed by a NUL, in the same way as
+   * `readlink`.
    */
   int64_t (*listxattr)(void *fs,
                        const struct VolaryContext *cx,
@@ -1086,7 +1092,7 @@ typedef struct VolaryTable {
                        char *buf,
                        size_t room);
   /**
-   * Takes away an extended attribute.
+   * Removes an extended attribute.
    */
   int32_t (*removexattr)(void *fs,
                          const struct VolaryContext *cx,
@@ -1094,14 +1100,14 @@ typedef struct VolaryTable {
                          const char *name,
                          size_t name_len);
   /**
-   * The host dropped `lookups` of the times it was given `node`. A hint: some hosts never
-   * call it. (Nothing to do.)
+   * Hints that the host no longer uses `node`, and drops `lookups` of the references it was
+   * given. Some hosts never call this. (Nothing to do.)
    */
   void (*forget)(void *fs, struct VolaryNode node, uint64_t lookups);
   /**
-   * Opens a file or a directory; VOLARY_READ, VOLARY_WRITE or both. A node that is open
-   * outlives its last name. (The handle is 0; directories cannot be opened to write, nor
-   * anything without VOLARY_CAN_WRITE.)
+   * Opens a file or a directory; VOLARY_READ, VOLARY_WRITE or both. An open node outlives its
+   * last name. (The handle is 0. Directories cannot be opened for writing, and nothing can
+   * without VOLARY_CAN_WRITE.)
    */
   int32_t (*open)(void *fs,
                   const struct VolaryContext *cx,
@@ -1109,8 +1115,8 @@ typedef struct VolaryTable {
                   uint32_t mode,
                   uint64_t *handle);
   /**
-   * Writes all of the bytes at `offset`, or, with `append` not 0, at the end as it is at that
-   * moment. Answers the offset just after them.
+   * Writes all bytes at `offset`, or, if `append` is not 0, at the current end of the file.
+   * Returns the offset just after them.
    */
   int64_t (*write)(void *fs,
                    const struct VolaryContext *cx,
@@ -1127,7 +1133,8 @@ typedef struct VolaryTable {
                    struct VolaryOpen file,
                    uint32_t data_only);
   /**
-   * Gives the range room of its own (`hole` 0) or takes it away. The size stays.
+   * Reserves space for the range (`hole` 0), or frees it and makes the range a hole. The size
+   * stays.
    */
   int32_t (*allocate)(void *fs,
                       const struct VolaryContext *cx,
@@ -1136,15 +1143,15 @@ typedef struct VolaryTable {
                       uint64_t len,
                       uint32_t hole);
   /**
-   * Takes, gives back or tests a byte-range lock, with VOLARY_CAN_SHARE_LOCKS.
+   * Takes, releases or tests a byte-range lock, with VOLARY_CAN_SHARE_LOCKS.
    */
   int32_t (*lock)(void *fs,
                   const struct VolaryContext *cx,
                   struct VolaryOpen file,
                   const struct VolaryLock *lock);
   /**
-   * Anything else, in codes of your own. Gives an answer of at most `room` bytes, and its
-   * length.
+   * Does a format-specific operation, in codes of your own. Writes an answer of at most `room`
+   * bytes, and returns its length.
    */
   int64_t (*ioctl)(void *fs,
                    const struct VolaryContext *cx,
@@ -1155,57 +1162,59 @@ typedef struct VolaryTable {
                    void *buf,
                    size_t room);
   /**
-   * Ends the open, whatever the answer; an error tells of earlier writes. (Nothing to do.)
+   * Ends the open, even if it returns an error, which is one of earlier writes. (Nothing to do.)
    */
   int32_t (*close)(void *fs, const struct VolaryContext *cx, struct VolaryOpen open);
 } VolaryTable;
 
 /**
- * The type of the one function that a plug-in exports, as `FileSystemCreate`: a new file system
- * called `name`, of `config`, in version `version` of the table. NULL if there is no such name or
- * version. An empty name is the one that you would choose. A library can have several.
+ * The type of the one function that a plug-in exports, as `FileSystemCreate`. It returns a new
+ * file system called `name`, configured by `config`, in version `version` of the table. It returns
+ * NULL for an unknown name or version. An empty name stands for your default one. A library can
+ * have several.
  */
 typedef const struct VolaryTable *(*VolaryCreate)(const char *name,
                                                   const char *config,
                                                   uint32_t version);
 
 /**
- * What `readdir` of a path table fills. It is yours until you return.
+ * The list that `readdir` of a path table fills. You may use it until you return.
  */
 typedef struct VolaryPathList {
   /**
-   * Bytes of this structure.
+   * The size of this structure in bytes.
    */
   uint32_t size;
   /**
-   * Adds an entry: a name that ends with NUL, and VOLARY_FILE to VOLARY_BLOCK_DEVICE, or 0 if
-   * you do not know. "." and ".." may be given, and are left out. 1: it was taken. 0: no more
-   * are taken; return.
+   * Adds an entry: a name that ends with NUL, and its kind, VOLARY_FILE to VOLARY_BLOCK_DEVICE,
+   * or 0 if you do not know it. You may add "." and "..", which are ignored. Returns 1 if the
+   * entry was taken. Returns 0 if no more are taken: return.
    */
   int32_t (*add)(const struct VolaryPathList *list, const char *name, uint32_t kind);
 } VolaryPathList;
 
 /**
- * A file system that is asked by paths, as a table of functions: for drivers that have no node
- * ids. The host keeps these, so that a directory that is renamed stays what it is for all that
- * use it, and a file that is removed can be read and written until its last open ends.
+ * A file system that works on paths, as a table of functions: for drivers without node ids. The
+ * host manages these. So a renamed directory stays the same node for all who use it, and a removed
+ * file can be read and written until its last open ends.
  *
- * Begin with all zeros; set `version`, `size`, `fs`, and the functions that you have. The first
- * three must be there. What `VolaryTable` says of answers, threads and missing functions holds
- * here too. A path begins with '/', ends with NUL, and has no "." or ".." in it; "/" is the root.
- * No path goes through a symlink.
+ * Set all of it to zeros first; then set `version`, `size`, `fs`, and the functions that you have.
+ * The first three functions are required. What `VolaryTable` says of results, threads and missing
+ * functions holds here too. A path begins with '/', ends with NUL, and has no "." or ".." in it;
+ * "/" is the root. No path goes through a symlink.
  *
- * The host has seen to it that the parent is a directory, that a rename puts no directory into
- * itself, and that what `unlink`, `rmdir` and `rename` take away is of the right kind. While one
- * of these is at work, no other call is. A file that is open is not unlinked but renamed to
- * /.volary-removed-..., and unlinked when its last open ends, or as the volume is attached again;
- * without `rename` it is VOLARY_BUSY. So one host at a time may attach a volume for changes.
+ * The host makes sure that the parent is a directory, and that a rename moves no directory into
+ * itself. It also checks the kinds of the nodes that `unlink`, `rmdir` and `rename` remove. While
+ * one of these runs, no other call does. The host does not unlink an open file, but renames it to
+ * /.volary-removed-... It unlinks that name when the last open ends, or when the volume is
+ * attached again. Without `rename`, an open file is VOLARY_BUSY. So only one host at a time may
+ * attach a volume for changes.
  *
- * Of `VolaryCaps`, `root` is not looked at, VOLARY_CAN_CASE and VOLARY_CAN_KEEP_CASE must be set,
- * and ids and cookies are never stable, nor are there locks of others. `VolaryAttr.node` may be
- * 0; otherwise it tells the host that what a path leads to is another thing than it was. With
- * VOLARY_CAN_HARD_LINKS it must tell, by being the same, which paths lead to one file. What
- * `VolaryHost.changed` is told means VOLARY_CHANGED_ALL.
+ * In `VolaryCaps`, `root` is ignored, and VOLARY_CAN_CASE and VOLARY_CAN_KEEP_CASE must be set.
+ * Ids and cookies are never stable, and locks are never shared. `VolaryAttr.node` may be 0.
+ * Otherwise a new value tells the host that a path now leads to another node. With
+ * VOLARY_CAN_HARD_LINKS, paths of one file must have the same value. Every call of
+ * `VolaryHost.changed` counts as VOLARY_CHANGED_ALL.
  */
 typedef struct VolaryPathTable {
   /**
@@ -1221,21 +1230,21 @@ typedef struct VolaryPathTable {
    */
   void *fs;
   /**
-   * Gives the attributes of what a path leads to. A symlink is not followed.
+   * Returns the attributes of the node at a path. A symlink is not followed.
    */
   int32_t (*getattr)(void *fs,
                      const struct VolaryContext *cx,
                      const char *path,
                      struct VolaryAttr *out);
   /**
-   * Lists all of a directory.
+   * Lists a whole directory.
    */
   int32_t (*readdir)(void *fs,
                      const struct VolaryContext *cx,
                      const char *path,
                      const struct VolaryPathList *list);
   /**
-   * Reads, and answers how many bytes: fewer than `len` only at the end of the file.
+   * Reads, and returns the number of bytes: less than `len` only at the end of the file.
    */
   int64_t (*read)(void *fs,
                   const struct VolaryContext *cx,
@@ -1245,23 +1254,23 @@ typedef struct VolaryPathTable {
                   void *buf,
                   size_t len);
   /**
-   * As of `VolaryTable`. (Nothing to do.)
+   * As in `VolaryTable`. (Nothing to do.)
    */
   int32_t (*attach)(void *fs,
                     const struct VolaryContext *cx,
                     const struct VolaryHost *host,
                     const struct VolaryAttach *how);
   /**
-   * Ends it: the last call. Free `fs` and the table. (Nothing to do.)
+   * Frees `fs` and the table: the last call. (Nothing to do.)
    */
   void (*release)(void *fs);
   /**
-   * Says what the volume can do, once, after `attach`. (It is read, any name of up to 255
-   * bytes.)
+   * Returns what the volume can do; called once, after `attach`. (It is read-only, and takes any
+   * name of up to 255 bytes.)
    */
   int32_t (*caps)(void *fs, struct VolaryCaps *out);
   /**
-   * A caller begins, as of `VolaryTable`. (No sessions.)
+   * Begins a caller's session, as in `VolaryTable`. (No sessions.)
    */
   int32_t (*connect)(void *fs, const struct VolaryContext *cx, void **session);
   /**
@@ -1269,7 +1278,7 @@ typedef struct VolaryPathTable {
    */
   void (*disconnect)(void *fs, void *session);
   /**
-   * Says how full the volume is. (All zeros.)
+   * Returns how full the volume is. (All zeros.)
    */
   int32_t (*statfs)(void *fs, const struct VolaryContext *cx, struct VolaryStatFs *out);
   /**
@@ -1281,7 +1290,8 @@ typedef struct VolaryPathTable {
    */
   int32_t (*detach)(void *fs, const struct VolaryContext *cx);
   /**
-   * Makes a regular file and opens it to read and write. VOLARY_EXISTS if the name is taken.
+   * Makes a regular file and opens it for reading and writing. Returns VOLARY_EXISTS if the name
+   * is taken.
    */
   int32_t (*create)(void *fs,
                     const struct VolaryContext *cx,
@@ -1305,7 +1315,7 @@ typedef struct VolaryPathTable {
                    uint64_t rdev,
                    const struct VolarySetAttr *set);
   /**
-   * Makes a symlink that holds `target`.
+   * Makes a symlink to `target`.
    */
   int32_t (*symlink)(void *fs,
                      const struct VolaryContext *cx,
@@ -1313,11 +1323,11 @@ typedef struct VolaryPathTable {
                      const char *target,
                      const struct VolarySetAttr *set);
   /**
-   * Gives the file at `path` one more name.
+   * Gives the file at `path` another name.
    */
   int32_t (*link)(void *fs, const struct VolaryContext *cx, const char *path, const char *new_path);
   /**
-   * Takes away a name of a file that nobody has open, or that has another.
+   * Removes a name of a file that is not open, or that has another name.
    */
   int32_t (*unlink)(void *fs, const struct VolaryContext *cx, const char *path);
   /**
@@ -1325,9 +1335,9 @@ typedef struct VolaryPathTable {
    */
   int32_t (*rmdir)(void *fs, const struct VolaryContext *cx, const char *path);
   /**
-   * Moves a name, replacing what the new path leads to: a file, or an empty directory by a
+   * Moves a name, and replaces the node at the new path: a file, or an empty directory by a
    * directory. `flags` is VOLARY_RENAME_REPLACE, or with VOLARY_CAN_SWAP VOLARY_RENAME_SWAP.
-   * Handles stay what they are.
+   * Handles stay valid.
    */
   int32_t (*rename)(void *fs,
                     const struct VolaryContext *cx,
@@ -1342,7 +1352,7 @@ typedef struct VolaryPathTable {
                      const char *path,
                      const struct VolarySetAttr *set);
   /**
-   * Answers which part of `want` the caller may do, with VOLARY_CAN_CHECK_ACCESS.
+   * Returns which part of `want` the caller may do, with VOLARY_CAN_CHECK_ACCESS.
    */
   int32_t (*access)(void *fs, const struct VolaryContext *cx, const char *path, uint32_t want);
   /**
@@ -1355,7 +1365,8 @@ typedef struct VolaryPathTable {
                       char *buf,
                       size_t room);
   /**
-   * Gives the value of an extended attribute, likewise. Here `name` ends with NUL.
+   * Returns the value of an extended attribute, in the same way as `readlink`. Here `name` ends
+   * with NUL.
    */
   int64_t (*getxattr)(void *fs,
                       const struct VolaryContext *cx,
@@ -1373,7 +1384,8 @@ typedef struct VolaryPathTable {
                       const void *value,
                       size_t len);
   /**
-   * Gives the names of the extended attributes, each with a NUL after it, likewise.
+   * Returns the names of the extended attributes, each followed by a NUL, in the same way as
+   * `readlink`.
    */
   int64_t (*listxattr)(void *fs,
                        const struct VolaryContext *cx,
@@ -1381,15 +1393,15 @@ typedef struct VolaryPathTable {
                        char *buf,
                        size_t room);
   /**
-   * Takes away an extended attribute.
+   * Removes an extended attribute.
    */
   int32_t (*removexattr)(void *fs,
                          const struct VolaryContext *cx,
                          const char *path,
                          const char *name);
   /**
-   * Opens a regular file; VOLARY_READ, VOLARY_WRITE or both. `handle` is yours, and comes with
-   * each call about this open. (The handle is 0.)
+   * Opens a regular file; VOLARY_READ, VOLARY_WRITE or both. You choose `handle`, which is
+   * passed with each call for this open. (The handle is 0.)
    */
   int32_t (*open)(void *fs,
                   const struct VolaryContext *cx,
@@ -1397,7 +1409,7 @@ typedef struct VolaryPathTable {
                   uint32_t mode,
                   uint64_t *handle);
   /**
-   * Writes all of the bytes at `offset`. Two writes at the end of a file never come at once.
+   * Writes all bytes at `offset`. Two writes at the end of a file never run at once.
    */
   int32_t (*write)(void *fs,
                    const struct VolaryContext *cx,
@@ -1415,7 +1427,8 @@ typedef struct VolaryPathTable {
                    uint64_t handle,
                    uint32_t data_only);
   /**
-   * Gives the range room of its own (`hole` 0) or takes it away. The size stays.
+   * Reserves space for the range (`hole` 0), or frees it and makes the range a hole. The size
+   * stays.
    */
   int32_t (*allocate)(void *fs,
                       const struct VolaryContext *cx,
@@ -1425,15 +1438,15 @@ typedef struct VolaryPathTable {
                       uint64_t len,
                       uint32_t hole);
   /**
-   * Ends an open of `open` or `create`, whatever the answer. `path` is NULL if others took the
-   * file away. (Nothing to do.)
+   * Ends an open of `open` or `create`, even if it returns an error. `path` is NULL if others
+   * removed the file. (Nothing to do.)
    */
   int32_t (*close)(void *fs, const struct VolaryContext *cx, const char *path, uint64_t handle);
 } VolaryPathTable;
 
 /**
  * The type of the function that a plug-in with paths exports, as `FileSystemCreatePaths`. All else
- * is as of `VolaryCreate`; a library may export both, which is then asked first.
+ * is as for `VolaryCreate`. If a library exports both, that one is called first.
  */
 typedef const struct VolaryPathTable *(*VolaryCreatePaths)(const char *name,
                                                            const char *config,

@@ -1,12 +1,12 @@
-//! The C table: what a plug-in and its host say to each other. `include/volary_plugin.h` is made
-//! from the files of this module, and their comments are what a C programmer reads.
+//! The C table: the interface between a plug-in and its host. `include/volary_plugin.h` is
+//! generated from the files of this module, and C programmers read their comments there.
 //!
 //! | module | what |
 //! |---|---|
-//! | `codes` | numbers: errors, kinds, abilities, flags |
-//! | `data` | what functions are given, and what they answer |
-//! | `table` | the table, and the function that gives one |
-//! | `paths` | the same for drivers that are asked by paths |
+//! | `codes` | constants: errors, kinds, abilities, flags |
+//! | `data` | the arguments and results of functions |
+//! | `table` | the table, and the function that returns one |
+//! | `paths` | the same for drivers that work on paths |
 
 mod codes;
 mod data;

@@ -1,9 +1,10 @@
-//! Between C's structures and volary's, with checks of all that comes from a plug-in.
+//! Conversion between C's structures and volary's, with checks of everything that comes from a
+//! plug-in.
 
 use crate::abi::*;
 use volary_core::{Attr, Create, FileKind, Kind, Mode, NodeId, SetAttr, SetTime, StatFs, Time};
 
-/// Room and sizes past this are none.
+/// The largest valid size, in bytes.
 const SIZE_MAX: u64 = i64::MAX as u64;
 
 pub(crate) fn kind(code: i64) -> Option<Kind> {
@@ -62,10 +63,10 @@ pub(crate) fn to_file_kind(kind: FileKind) -> u32 {
     at as u32 + 1
 }
 
-/// Returns attributes as volary has them.
+/// Converts attributes to volary's form.
 ///
 /// # Errors
-/// What is wrong with them, in words.
+/// Says in words what is wrong with them.
 pub(crate) fn attr(a: &VolaryAttr) -> Result<Attr, String> {
     if a.mode & !0o7777 != 0 {
         return Err(format!(

@@ -1,9 +1,9 @@
-//! A plug-in of any Rust driver: [`export!`](crate::export!) and what it calls.
+//! Makes a plug-in from a Rust driver: [`export!`](crate::export!) and the functions that it calls.
 //!
 //! | module | what |
 //! |---|---|
-//! | `driver` | a driver, and what a table of it leads to |
-//! | `told` | what the host is told |
+//! | `driver` | a driver, and the state behind its table |
+//! | `told` | calls to the host |
 //! | `enter` | one call: from C's context to volary's and back, with panics caught |
 //! | `table` | the functions |
 
@@ -21,7 +21,7 @@ use driver::Exported;
 use parking_lot::RwLock;
 use std::ffi::{CStr, c_char};
 
-/// Exports drivers: the one line that makes a plug-in of a crate whose type is `cdylib`.
+/// Exports drivers: the one line that makes a plug-in from a crate whose type is `cdylib`.
 ///
 /// ```
 /// use volary_plugin::{Driver, Opening};
@@ -53,7 +53,7 @@ macro_rules! export {
     };
 }
 
-/// Makes a table for one of `drivers`: what [`export!`](crate::export!) exports.
+/// Makes a table for one of `drivers`: the function that [`export!`](crate::export!) exports.
 ///
 /// # Safety
 /// `name` and `config` are NULL, or end with NUL.

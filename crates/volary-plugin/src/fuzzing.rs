@@ -1,4 +1,5 @@
-//! What the fuzz targets call: bytes of the wire, and a table that answers whatever it is told to.
+//! Entry points of the fuzz targets: bytes of the wire, and a table that answers whatever the input
+//! says.
 
 mod paths;
 
@@ -14,7 +15,8 @@ use std::ffi::{c_char, c_void};
 use std::sync::Arc;
 use volary_core::{Attach, Attr, Cancel, Cred, Ctx, FileSystem, OpenId, Result, Time};
 
-/// Reads `input` as each thing that comes over the wire. What can be read is written as it was.
+/// Parses `input` as each type that comes over the wire. Whatever can be parsed must be written as
+/// the same bytes.
 ///
 /// # Panics
 /// If it is not.
@@ -41,7 +43,7 @@ fn same<'a, T: Field<'a>>(input: &'a [u8]) {
     }
 }
 
-/// Answers the request that `input` is, if it is one, as a worker does.
+/// If `input` is a request, answers it as a worker does.
 pub fn serve(fs: &dyn FileSystem, input: &[u8]) {
     if let Some(request) = finished::<Request<'_>>(input) {
         let caller = Caller {
@@ -57,10 +59,10 @@ pub fn serve(fs: &dyn FileSystem, input: &[u8]) {
     }
 }
 
-/// What a lying table says next.
+/// The source of a lying table's answers.
 struct Liar {
     said: Mutex<(Vec<u8>, usize)>,
-    /// Another is with whoever wants to know whether it was released.
+    /// A clone is kept elsewhere to tell whether this was released.
     _alive: Arc<()>,
 }
 
@@ -72,7 +74,7 @@ impl Liar {
         state.0.get(at).copied().unwrap_or(0)
     }
 
-    /// Mostly small: numbers that mean something.
+    /// Returns a number, mostly a small one that means something.
     fn number(&self) -> u64 {
         match self.byte() {
             255 => u64::MAX,
@@ -112,10 +114,10 @@ impl Liar {
     }
 }
 
-/// Attaches a table whose answers `input` is.
+/// Attaches a table whose answers come from `input`.
 ///
 /// # Errors
-/// Of attaching.
+/// Those of attaching.
 #[expect(unsafe_code, reason = "a table as C has them")]
 pub fn liar(input: &[u8]) -> Result<Loaded> {
     let alive = Arc::new(());
@@ -151,7 +153,7 @@ pub fn liar(input: &[u8]) -> Result<Loaded> {
     // SAFETY: the table is there until this returns, and its functions are what it says.
     let attached = unsafe { Loaded::attach(&raw const table, &Attach::default(), &cx) };
     if attached.is_err() && Arc::strong_count(&alive) > 1 {
-        // It was refused before anybody was to release it.
+        // The table was refused before it could be released.
         // SAFETY: `release` did not free it, and nobody is left who could call that.
         drop(unsafe { Box::from_raw(liar) });
     }

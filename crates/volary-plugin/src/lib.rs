@@ -1,23 +1,25 @@
-//! Drivers loaded at run time, by a C table, in a process of their own.
+//! Drivers loaded at run time, by a C table, in a separate process.
 //!
 //! A plug-in is a library that exports one function, `FileSystemCreate(name, config, version)`,
-//! which gives a table of functions ([`abi`]; for C, `include/volary_plugin.h`). A driver that is
-//! asked by paths exports `FileSystemCreatePaths` instead, with a table of its own
-//! ([`VolaryPathTable`](abi::VolaryPathTable)): node ids, `..`, cookies and what is removed while it
-//! is open are then the host's. Ids are good for as long as the plug-in's process, and while there is
-//! room for them: one node for each KiB of [`Attach::memory`](volary_core::Attach::memory), of which
-//! those that were used longest ago go first, and are `Stale`.
+//! which returns a table of functions ([`abi`]; for C, `include/volary_plugin.h`). A driver that
+//! works on paths exports `FileSystemCreatePaths` instead, with another table
+//! ([`VolaryPathTable`](abi::VolaryPathTable)). The host then manages node ids, `..`, cookies and
+//! removed files that are still open. These ids last only as long as the plug-in's process and
+//! while there is room. The host keeps one node for each KiB of
+//! [`Attach::memory`](volary_core::Attach::memory). It evicts those that were used longest ago,
+//! which become `Stale`.
 //!
 //! | module | what |
 //! |---|---|
-//! | [`abi`] | the table, and all that goes through it |
+//! | [`abi`] | the table, and the types of its functions |
 //! | [`Loaded`] | a table as a [`FileSystem`](volary_core::FileSystem) |
-//! | `paths` | a table that is asked by paths, as one |
+//! | `paths` | a table of paths as a file system |
 //! | [`export!`], [`Driver`] | a Rust driver as a table |
-//! | [`Plugins`] | from what a user writes to a volume |
-//! | `process` | a plug-in in a process of its own, and what is said to it (`wire`) |
-//! | `library` | loading, and finding the function |
-//! | `slot`, `names`, `convert`, `news` | contexts and listings lent to plug-ins; checks; what plug-ins tell by themselves |
+//! | [`Plugins`] | opens the volume that a user names |
+//! | `process` | a plug-in in a separate process, and the protocol with it (`wire`) |
+//! | `library` | loads a library, and finds its function |
+//! | `slot`, `names`, `convert` | contexts and listings for plug-ins; checks |
+//! | `news` | changes and messages that plug-ins report |
 
 mod convert;
 mod export;

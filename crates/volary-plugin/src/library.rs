@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 use volary_core::{Attach, Ctx, Error, Fs, Kind, Result};
 
-/// A library that was loaded. It is never unloaded: threads of it may go on.
+/// A loaded library. It is never unloaded, as its threads may still run.
 #[derive(Debug)]
 pub(crate) struct Library {
     /// `FileSystemCreate`, or NULL.
@@ -18,18 +18,18 @@ pub(crate) struct Library {
     create_paths: *mut c_void,
 }
 
-/// A file system of a library, attached.
+/// An attached file system of a library.
 pub(crate) struct Volume {
     pub(crate) fs: Fs,
-    /// It wants to be told what is forgotten.
+    /// Whether it wants calls of `forget`.
     pub(crate) forgets: bool,
 }
 
 impl Library {
-    /// Loads one. What it does as it is loaded, it does with all the rights of this process.
+    /// Loads a library. Its initialisation runs with all the rights of this process.
     ///
     /// # Errors
-    /// `NotFound`; `Unsupported` in a program that is linked statically; `Invalid` for what is no
+    /// `NotFound`; `Unsupported` if this program is linked statically; `Invalid` if the file is no
     /// library, or no plug-in.
     #[expect(unsafe_code, reason = "no safe dlopen")]
     pub(crate) fn load(path: &Path) -> Result<Self> {
@@ -46,7 +46,7 @@ impl Library {
             return Err(Error::note(Kind::Unsupported, words));
         }
         let name = CString::new(path.as_os_str().as_bytes()).map_err(|_| Kind::Invalid)?;
-        // SAFETY: a name that ends with NUL. That the library can be trusted, its user says.
+        // SAFETY: the name ends with NUL. The user has decided to trust the library.
         let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
         if handle.is_null() {
             return Err(Error::note(
@@ -74,10 +74,10 @@ impl Library {
         }
     }
 
-    /// Has it make a file system, and attaches that.
+    /// Makes a file system, and attaches it.
     ///
     /// # Errors
-    /// `Invalid` for texts that hold NUL; of [`Loaded::attach`].
+    /// `Invalid` for texts with NUL in them; those of [`Loaded::attach`].
     #[expect(unsafe_code, reason = "calls the plug-in")]
     pub(crate) fn attach(
         &self,
@@ -101,7 +101,8 @@ impl Library {
         let create =
             unsafe { std::mem::transmute::<*mut c_void, VolaryCreatePaths>(self.create_paths) };
         if let (true, Some(f)) = (table.is_null(), create) {
-            // SAFETY: texts that end with NUL; the table was just made for this version, by a library that its user trusts.
+            // SAFETY: texts that end with NUL; the table was just made for this version, by a
+            // library that its user trusts.
             let fs = unsafe { Paths::attach(f(name, config, VOLARY_PLUGIN_VERSION), how, cx)? };
             return Ok(Volume {
                 fs: Arc::new(fs),
@@ -117,7 +118,7 @@ impl Library {
     }
 }
 
-/// Returns what the loader says.
+/// Returns the loader's error message.
 #[expect(unsafe_code, reason = "no safe dlerror")]
 fn why() -> String {
     // SAFETY: the text is the loader's, until this thread calls it again.

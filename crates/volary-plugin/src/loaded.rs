@@ -2,12 +2,12 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | `calls` | one call of the table: context, session, turn, and what its answer means |
+//! | `calls` | one call of the table: its context, session and turn, and the check of its result |
 //! | `fs` | the operations |
-//! | `hooks` | what every table has for the volume as a whole |
-//! | `opens` | opens, numbered here: a plug-in cannot mix them up |
+//! | `hooks` | functions for the volume as a whole, which both kinds of table have |
+//! | `opens` | opens, numbered by the host, so that a plug-in cannot mix them up |
 //! | `sessions` | `connect` and `disconnect` |
-//! | `upcalls` | what the plug-in calls |
+//! | `upcalls` | functions that the plug-in calls |
 
 pub(crate) mod calls;
 mod fs;
@@ -30,16 +30,15 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use volary_core::{Attach, Caps, Ctx, Error, FileSystem, Kind, NodeId, Result};
 
-/// Where the functions end that must be there: those up to `read`.
+/// The end of the required functions: those up to `read`.
 const TABLE_MIN: usize = offset_of!(VolaryTable, attach);
-/// No table is longer, of whatever version to come.
+/// The largest size of a table, of any version to come.
 const TABLE_MAX: usize = 64 << 10;
 
-/// What a table can do besides what the host's own numbers say: no places on a device, which the
-/// host has not.
+/// Capabilities that a table never has. The host has no function for places on a device.
 const NEVER: u32 = Caps::EXTENTS;
 
-/// A table as a file system. Everything that it answers is checked.
+/// A table as a file system. Every result is checked.
 pub struct Loaded {
     table: Functions<VolaryTable>,
     calls: Calls,
@@ -55,11 +54,12 @@ impl Loaded {
     /// Attaches the file system of a table.
     ///
     /// # Errors
-    /// `Unsupported` for a table of another version or size; `Io` for one without a function
-    /// that must be there, and for what it says that cannot be; what `attach` answers.
+    /// `Unsupported` for a table of another version or size; `Io` for one without a required
+    /// function, or with impossible capabilities; what `attach` returns.
     ///
     /// # Safety
-    /// `table` is NULL, or what a plug-in of this interface's version gave, not yet attached.
+    /// `table` is NULL, or was returned by a plug-in of this interface's version, and is not
+    /// attached yet.
     #[expect(
         unsafe_code,
         reason = "the table is a plug-in's: nothing checks its functions"
@@ -98,14 +98,15 @@ impl Loaded {
     }
 }
 
-/// A table that is called from any thread, as it says that it can be.
+/// A table that may be called from any thread, as its interface demands.
 pub(crate) struct Functions<T>(pub(crate) T);
 
 #[expect(
     unsafe_code,
     reason = "the table says that it can be called from any thread"
 )]
-// SAFETY: its pointers are the plug-in's own; `Calls` holds back those that want one call at a time.
+// SAFETY: its pointers are the plug-in's own; `Calls` serialises calls if the plug-in wants one at
+// a time.
 unsafe impl<T> Send for Functions<T> {}
 #[expect(
     unsafe_code,
@@ -121,7 +122,7 @@ impl<T> std::ops::Deref for Functions<T> {
     }
 }
 
-/// A table that has attached, and what it said of itself.
+/// An attached table, and the capabilities that it reported.
 pub(crate) struct Begun {
     pub(crate) calls: Calls,
     pub(crate) caps: Caps,
@@ -133,7 +134,7 @@ impl Begun {
     /// Attaches the volume, and asks the plug-in for its capabilities.
     ///
     /// # Errors
-    /// What `attach` and `caps` of the plug-in answer; `Io` for limits that no volume has.
+    /// Those that `attach` and `caps` of the plug-in return; `Io` for impossible limits.
     pub(crate) fn new(
         hooks: Hooks,
         host: *const VolaryHost,
@@ -167,19 +168,20 @@ impl Begun {
 }
 
 impl Loaded {
-    /// Returns whether the plug-in wants to be told what is forgotten.
+    /// Returns whether the plug-in wants calls of `forget`.
     pub(crate) fn forgets(&self) -> bool {
         self.table.forget.is_some()
     }
 }
 
-/// Returns a table of version, size and functions, with nothing where it is shorter than the host's.
+/// Copies a table. Functions past its end are missing if it is shorter than the host's.
 ///
 /// # Errors
-/// `Unsupported` for one of another version, or of fewer bytes than `least`.
+/// `Unsupported` for another version, or if it has fewer than `least` bytes.
 ///
 /// # Safety
-/// `table` is NULL, or leads to a version, a size and as many bytes. A `T` begins with these two, and may be all zeros.
+/// `table` is NULL, or points to a version, a size and that many bytes. A `T` begins with these
+/// two, and may be all zeros.
 #[expect(unsafe_code, reason = "reads a table as long as it says that it is")]
 pub(crate) unsafe fn copied<T: Copy>(table: *const T, least: usize) -> Result<T> {
     if table.is_null() {
@@ -215,7 +217,7 @@ pub(crate) unsafe fn copied<T: Copy>(table: *const T, least: usize) -> Result<T>
 }
 
 /// # Errors
-/// `Io`, with the name of the first function that is missing.
+/// `Io`, with the name of the first missing function.
 pub(crate) fn check_there(missing: &[(&str, bool)]) -> Result<()> {
     match missing.iter().find(|(_, is_missing)| *is_missing) {
         Some((name, _)) => {
@@ -227,7 +229,7 @@ pub(crate) fn check_there(missing: &[(&str, bool)]) -> Result<()> {
 }
 
 /// # Errors
-/// `Io` for numbers that no volume has.
+/// `Io` for impossible limits.
 fn checked_caps(said: &VolaryCaps, read_only: bool) -> Result<Caps> {
     let name_max = u16::try_from(said.name_max).ok().filter(|&n| n > 0);
     let Some(name_max) = name_max else {

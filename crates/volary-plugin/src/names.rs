@@ -1,6 +1,6 @@
-//! The names of a directory, one after the other in one piece of memory.
+//! The names of a directory, in one block of memory.
 
-/// Names with what each leads to: a number as C has it, 0 where that is not known.
+/// Names, each with its kind: a number as in C, 0 if it is unknown.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     bytes: Vec<u8>,
@@ -26,7 +26,7 @@ impl Names {
         self.ends.len()
     }
 
-    /// Returns the memory that they take.
+    /// Returns the memory that the names take, in bytes.
     pub(crate) fn size(&self) -> usize {
         self.bytes.len() + self.ends.len() * size_of::<(u32, u8)>()
     }

@@ -1,16 +1,16 @@
-//! What a plug-in tells by itself: changes from elsewhere, and words for whoever runs the host.
+//! What a plug-in reports: changes by others, and messages for whoever runs the host.
 
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use volary_core::{Change, ChangeSink, Finding, Severity, Watch};
 
-/// Lines that are kept until somebody asks.
+/// The most messages that are kept.
 const LINES_MAX: usize = 256;
-/// Bytes of a line that are shown.
+/// How many bytes of a message are shown.
 pub(crate) const LINE_MAX: usize = 1024;
 
-/// Who is told, and what is yet to be told.
+/// Those who watch the volume, and messages that nobody has asked for yet.
 #[derive(Default)]
 pub(crate) struct News(Mutex<State>);
 
@@ -23,7 +23,7 @@ struct State {
 }
 
 impl News {
-    /// Tells all that watch.
+    /// Tells all watchers of a change.
     pub(crate) fn changed(&self, change: Change) {
         let sinks = self.0.lock().sinks.clone();
         for (_, sink) in sinks {
@@ -31,7 +31,7 @@ impl News {
         }
     }
 
-    /// Keeps a line for whoever asks next.
+    /// Keeps a message until it is taken.
     pub(crate) fn say(&self, severity: Severity, words: &[u8]) {
         let words = words.get(..LINE_MAX).unwrap_or(words);
         let mut state = self.0.lock();
@@ -49,7 +49,7 @@ impl News {
         });
     }
 
-    /// Takes the lines.
+    /// Takes the messages.
     pub(crate) fn take(&self) -> Vec<Finding> {
         let mut state = self.0.lock();
         let mut all: Vec<_> = state.lines.drain(..).collect();
@@ -61,7 +61,7 @@ impl News {
         all
     }
 
-    /// Tells `sink` from now on.
+    /// Tells `sink` of changes from now on.
     pub(crate) fn watch(self: &Arc<Self>, sink: Arc<dyn ChangeSink>) -> Watch {
         let mut state = self.0.lock();
         state.last += 1;

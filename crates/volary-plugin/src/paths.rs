@@ -1,14 +1,15 @@
-//! [`Paths`]: a table that is asked by paths, as a [`FileSystem`](volary_core::FileSystem).
+//! [`Paths`]: a table of paths as a [`FileSystem`](volary_core::FileSystem).
 //!
-//! Calls run concurrently, but a call that moves or removes names runs alone: a path must not change its meaning while
-//! the plug-in is asked by it. So a slow call delays a rename, and a rename delays all calls after it.
+//! Calls run concurrently, but a call that moves or removes names runs alone. A path must not
+//! change its meaning while the plug-in works on it. So a slow call delays a rename, and a rename
+//! delays all calls after it.
 //!
 //! | module | what |
 //! |---|---|
-//! | `tree` | node ids, and the paths that they mean now |
-//! | `opens` | open files and directories, and listings under way |
-//! | `ask` | looking at a path, and making what is there a node |
-//! | `moves` | removing and renaming; what is removed while it is open |
+//! | `tree` | node ids, and their current paths |
+//! | `opens` | open files and directories, and their listings |
+//! | `ask` | looks at a path, and makes its node known |
+//! | `moves` | removing and renaming; files that are removed while open |
 //! | `opening` | opening, making and listing |
 //! | `fs` | the operations |
 
@@ -33,18 +34,18 @@ use std::time::Duration;
 use tree::Tree;
 use volary_core::{Attach, Caps, Ctx, Error, Kind, NodeId, Result};
 
-/// Where the functions end that must be there: those up to `read`.
+/// The end of the required functions: those up to `read`.
 const TABLE_MIN: usize = offset_of!(VolaryPathTable, attach);
-/// Memory of a node, with its names.
+/// Approximate memory for a node with its names, in bytes.
 const NODE_SIZE: u64 = 1 << 10;
-/// Capabilities that a table of paths never has: lasting ids and cookies, changes that survive a crash, others' locks,
-/// places on a device.
+/// Capabilities that a table of paths never has: stable ids and cookies, crash safety, shared
+/// locks, places on a device.
 const NEVER: u32 =
     Caps::STABLE_IDS | Caps::STABLE_COOKIES | Caps::CRASH_SAFE | Caps::SHARED_LOCKS | Caps::EXTENTS;
-/// Capabilities that it must have.
+/// Capabilities that a table of paths must have.
 const ALWAYS: u32 = Caps::CASE_SENSITIVE | Caps::CASE_KEEPING;
 
-/// A table that is asked by paths, as a file system. Everything that it answers is checked.
+/// A table of paths as a file system. Every result is checked.
 pub(crate) struct Paths {
     table: Functions<VolaryPathTable>,
     calls: Calls,
@@ -57,7 +58,7 @@ pub(crate) struct Paths {
     turn: RwLock<()>,
     /// Held shared by writes at an offset, exclusively by appends. Each lock serves several files.
     ends: [RwLock<()>; 16],
-    /// Files that were removed while they were open, so far.
+    /// How many files were removed while they were open, so far.
     removed: AtomicU64,
     news: Arc<News>,
     detached: AtomicBool,
@@ -67,10 +68,12 @@ impl Paths {
     /// Attaches the file system of a table.
     ///
     /// # Errors
-    /// As of [`Loaded::attach`](crate::Loaded::attach); `Unsupported` for one that does not tell upper from lower case.
+    /// As for [`Loaded::attach`](crate::Loaded::attach); `Unsupported` if it does not distinguish
+    /// upper from lower case.
     ///
     /// # Safety
-    /// `table` is NULL, or what a plug-in of this interface's version gave, not yet attached.
+    /// `table` is NULL, or was returned by a plug-in of this interface's version, and is not
+    /// attached yet.
     #[expect(
         unsafe_code,
         reason = "the table is a plug-in's: nothing checks its functions"

@@ -1,4 +1,4 @@
-//! From what a user writes to a volume: finding libraries, and how they are run.
+//! Opens the volume that a user names: finds the library, and decides how to run it.
 
 use crate::library::Library;
 use crate::process::{Helper, Remote, Spec, Terms, Zygote};
@@ -10,10 +10,10 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use volary_core::{Attach, Cancel, Cred, Ctx, Error, Fs, Kind, OptionSpec, Options, Result, Time};
 
-/// How long a call of a plug-in may take unless the user says otherwise.
+/// The default limit for the time of a call.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// Options of every volume of a plug-in.
+/// Options that every volume of a plug-in has.
 pub const OPTIONS: &[OptionSpec] = &[
     OptionSpec {
         name: "plugin-in-process",
@@ -27,18 +27,18 @@ pub const OPTIONS: &[OptionSpec] = &[
     },
 ];
 
-/// What names a plug-in: `foo?config`, `/path/libfoo.so?name=NAME&config`.
+/// The parts of a plug-in's name: `foo?config`, `/path/libfoo.so?name=NAME&config`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Words {
-    /// A path, if it has a slash; else a name.
+    /// A path if it has a slash, otherwise a name.
     library: Vec<u8>,
-    /// Which of a library's file systems; empty for its first.
+    /// The name of one of the library's file systems; empty for its first.
     name: Vec<u8>,
     config: Vec<u8>,
 }
 
 impl Words {
-    /// Returns what a volume of it may be called: the library's name without `lib` and `.so`.
+    /// Returns a label for a volume: the library's name without `lib` and `.so`.
     pub fn label(&self) -> String {
         let file = self
             .library
@@ -50,10 +50,10 @@ impl Words {
         String::from_utf8_lossy(name).into_owned()
     }
 
-    /// Takes apart what stands after `plugin:`.
+    /// Parses the text after `plugin:`.
     ///
     /// # Errors
-    /// `Invalid` for no name.
+    /// `Invalid` for an empty name.
     pub fn parse(text: &[u8]) -> Result<Self> {
         let mut parts = text.splitn(2, |&b| b == b'?');
         let library = parts.next().unwrap_or_default().to_vec();
@@ -80,20 +80,21 @@ impl Words {
     }
 }
 
-/// Those of this process: set once, by its command line.
+/// The plug-ins of this process, set once by its command line.
 static PLUGINS: OnceLock<Plugins> = OnceLock::new();
 
-/// Sets the plug-ins of this process, which [`open`] uses. Only the first ones count.
+/// Sets the plug-ins of this process, which [`open`] uses. Only the first call counts.
 pub fn install(plugins: Plugins) {
     let _ = PLUGINS.set(plugins);
 }
 
-/// Returns those of this process: without [`install`], those that a path names, in this process.
+/// Returns the plug-ins of this process. Without [`install`], they must be named by a path and run
+/// in this process.
 pub fn installed() -> &'static Plugins {
     PLUGINS.get_or_init(Plugins::default)
 }
 
-/// Opens a volume of a plug-in of this process.
+/// Opens a volume by the plug-ins of this process.
 ///
 /// # Errors
 /// As [`Plugins::open`].
@@ -101,63 +102,64 @@ pub fn open(words: &[u8], attach: &Attach, now: Time) -> Result<Fs> {
     installed().open(words, attach, now)
 }
 
-/// Where plug-ins are looked for, and how they are run.
+/// Where to look for plug-ins, and how to run them.
 #[derive(Debug, Default)]
 pub struct Plugins {
     /// Libraries that the user named.
     libraries: Vec<PathBuf>,
-    /// Directories in which those are that a name without a path means.
+    /// Directories to search for a name without a path.
     dirs: Vec<PathBuf>,
-    /// What runs a plug-in in a process of its own; without it, they run in this one only if they
-    /// are asked to.
+    /// The program that runs a plug-in in a separate process. Without it, plug-ins run only in this
+    /// process, and only if the user asks for that.
     helper: Option<Helper>,
     in_process: bool,
     ready: Mutex<Vec<Zygote>>,
 }
 
 impl Plugins {
-    /// None, and no way to run any but in this process.
+    /// Returns settings without libraries, by which plug-ins can only run in this process.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Has plug-ins run in processes that `helper` starts.
+    /// Makes plug-ins run in processes that `helper` starts.
     #[must_use]
     pub fn with_helper(mut self, helper: Helper) -> Self {
         self.helper = Some(helper);
         self
     }
 
-    /// Adds a library: `libfoo.so` is `foo` from now on.
+    /// Adds a library: the name `foo` stands for `libfoo.so` from now on.
     #[must_use]
     pub fn with_library(mut self, path: impl Into<PathBuf>) -> Self {
         self.libraries.push(path.into());
         self
     }
 
-    /// Adds a directory to look in.
+    /// Adds a directory to search.
     #[must_use]
     pub fn with_dir(mut self, path: impl Into<PathBuf>) -> Self {
         self.dirs.push(path.into());
         self
     }
 
-    /// Has all run in this process.
+    /// Sets whether all plug-ins run in this process.
     #[must_use]
     pub fn in_process(mut self, is_so: bool) -> Self {
         self.in_process = is_so;
         self
     }
 
-    /// Starts the process from which the workers of one volume will come, for a caller that is
-    /// about to give up starting processes. The next [`open`](Self::open) uses it.
+    /// Starts the process from which the workers of one volume will be forked, before the caller
+    /// gives up the right to start processes. The next [`open`](Self::open) uses it.
     ///
-    /// Where the plug-in runs in this process, by `options` of the volume too, its library is loaded
-    /// instead: it cannot be read later.
+    /// If the plug-in will run in this process, also by the volume's `options`, loads its library
+    /// instead, as the caller may not be able to read it later.
     ///
     /// # Errors
-    /// `Invalid` for no name, or an option that makes no sense; `Io` if it cannot be started; of the library.
+    /// `Invalid` for an empty name, or a malformed option; `Io` if the process cannot be started;
+    /// those of the library.
     pub fn prepare(&self, words: &[u8], options: &Options) -> Result<()> {
         let words = Words::parse(words)?;
         if options.flag("plugin-in-process", self.in_process)? {
@@ -184,11 +186,11 @@ impl Plugins {
         })
     }
 
-    /// Opens a volume of the plug-in that `words` name: what stands after `plugin:`.
+    /// Opens a volume of the plug-in that `words` name: the text after `plugin:`.
     ///
     /// # Errors
     /// `NotFound`, `Invalid` for names, options and libraries; `Unsupported` for another version;
-    /// what the plug-in answers; `Io` for one that ends, or says what cannot be.
+    /// the plug-in's own; `Io` for one that ends, or returns something impossible.
     pub fn open(&self, words: &[u8], attach: &Attach, now: Time) -> Result<Fs> {
         let words = Words::parse(words)?;
         let mut options = attach.options.clone();
@@ -223,7 +225,7 @@ impl Plugins {
         Ok(Arc::new(Remote::attach(zygote, spec, terms)?))
     }
 
-    /// Returns the library that a name or a path means.
+    /// Returns the path of the library that a name or a path stands for.
     fn find(&self, library: &[u8]) -> Result<PathBuf> {
         if library.contains(&b'/') {
             return Ok(PathBuf::from(OsStr::from_bytes(library)));
@@ -249,7 +251,8 @@ impl Plugins {
     }
 }
 
-/// A path that means the same in another process, and has a slash: the loader would search for one without.
+/// Returns a path that is valid in another process. It has a slash, as the loader would search for
+/// a path without one.
 fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }

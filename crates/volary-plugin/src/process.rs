@@ -1,20 +1,19 @@
-//! A plug-in in a process of its own.
+//! A plug-in in a separate process.
 //!
-//! Three processes are at work. The *host* has the volume ([`Remote`]). It starts a *zygote*,
-//! which runs no plug-in: it waits for orders, and forks. What it forks is a *worker*, which
-//! confines itself, loads the library, attaches the volume and answers requests. A host that has
-//! given up starting processes has its zygote from before; so a worker that ended is followed by
-//! another.
+//! Three processes take part. The *host* has the volume ([`Remote`]). It starts a *zygote*, which
+//! runs no plug-in, but waits for orders and forks *workers*. A worker confines itself, loads the
+//! library, attaches the volume and answers requests. If a worker ends, the zygote forks another,
+//! even if the host has meanwhile given up the right to start processes.
 //!
 //! | module | what |
 //! |---|---|
 //! | `zygote` | starting and ending workers, on both sides |
-//! | `spec` | what a worker is started with |
-//! | `worker` | the process of the plug-in, and its answers |
-//! | `confine` | what a worker gives up |
-//! | `lane` | one connection: a request and its reply, with a limit of time |
+//! | `spec` | the arguments of a worker |
+//! | `worker` | the plug-in's process, which answers requests |
+//! | `confine` | the rights that a worker gives up |
+//! | `lane` | one connection: a request and its reply, with a time limit |
 //! | `running` | one worker, as the host sees it: its lanes, its ids |
-//! | `remote` | the volume: starts workers, counts how often |
+//! | `remote` | the volume: starts workers, and limits how often |
 //! | `fs` | the operations |
 
 mod confine;

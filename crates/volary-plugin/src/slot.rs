@@ -1,7 +1,7 @@
-//! What a plug-in is lent for the time of one call: a context, and a listing.
+//! Memory that a plug-in may use during one call: a context and a listing.
 //!
-//! Slots are never freed, and are used again: a plug-in that keeps one, and calls back after it
-//! returned, finds memory that is there, and is answered that there is nothing.
+//! Slots are never freed, but reused. So if a plug-in keeps one and calls back after it has
+//! returned, the memory still exists, and the callback does nothing.
 
 mod names;
 
@@ -14,10 +14,10 @@ use std::ffi::{c_char, c_void};
 use std::ptr;
 use volary_core::{Cancel, Caps, Ctx, DirBuf, Error, Kind};
 
-/// Bytes for the words beside an error.
+/// The most bytes of an error's message.
 const NOTE_ROOM: usize = 512;
 
-/// A context and a listing. Callbacks find these by the address of their first fields.
+/// A context and two listings. Callbacks find a cell by the address of its first field.
 pub(crate) struct Slot {
     context: *mut ContextCell,
     list: *mut ListCell,
@@ -27,7 +27,7 @@ pub(crate) struct Slot {
 #[repr(C)]
 struct ContextCell {
     c: VolaryContext,
-    /// Who may cancel; none between calls.
+    /// The caller's cancel; `None` between calls.
     cancel: Mutex<Option<*const Cancel>>,
     note: [u8; NOTE_ROOM],
 }
@@ -35,11 +35,11 @@ struct ContextCell {
 #[repr(C)]
 struct ListCell {
     c: VolaryList,
-    /// What is filled; none between calls.
+    /// The listing to fill; `None` between calls.
     target: Mutex<Option<Target>>,
 }
 
-/// A listing at work.
+/// A listing in progress.
 struct Target {
     buf: *mut DirBuf,
     caps: Caps,
@@ -50,12 +50,12 @@ struct Target {
     lie: Option<String>,
 }
 
-/// How a listing went.
+/// The outcome of a listing.
 pub(crate) struct Listed {
     pub(crate) added: usize,
-    /// There was no room for an entry.
+    /// Whether there was no room for an entry.
     pub(crate) is_full: bool,
-    /// What was wrong with an entry.
+    /// What was wrong with an entry, if anything.
     pub(crate) lie: Option<String>,
 }
 
@@ -69,7 +69,7 @@ static FREE: Mutex<Vec<Slot>> = Mutex::new(Vec::new());
 unsafe impl Send for Slot {}
 
 impl Slot {
-    /// Takes one, for a call.
+    /// Takes a free slot for a call, or makes one.
     pub(crate) fn take<'a>(cx: &'a Ctx<'_>, session: *mut c_void) -> Lent<'a> {
         let slot = FREE.lock().pop().unwrap_or_else(Self::new);
         slot.begin(cx, session);
@@ -135,7 +135,7 @@ impl Slot {
     }
 }
 
-/// A slot, for the time of a call.
+/// A slot, for the duration of a call.
 pub(crate) struct Lent<'a> {
     slot: Option<Slot>,
     _cx: std::marker::PhantomData<&'a ()>,
@@ -147,12 +147,12 @@ impl Lent<'_> {
         slot.map_or((ptr::null_mut(), ptr::null_mut()), |s| (s.context, s.list))
     }
 
-    /// Returns what the plug-in gets.
+    /// Returns the context for the plug-in.
     pub(crate) fn context(&self) -> *const VolaryContext {
         self.cells().0.cast()
     }
 
-    /// Returns the error of a negative answer, with the words that stand beside it.
+    /// Returns the error of a negative result, with the plug-in's message.
     #[expect(unsafe_code, reason = "the note is in a leaked cell")]
     pub(crate) fn error(&self, what: &str, code: i64) -> Error {
         let Some(kind) = convert::kind(code) else {
@@ -172,7 +172,7 @@ impl Lent<'_> {
         }
     }
 
-    /// Has `list` fill `buf` by `call`.
+    /// Fills `buf` by `call`, which gets the listing.
     #[expect(unsafe_code, reason = "the listing is in a leaked cell")]
     pub(crate) fn listing<T>(
         &self,
@@ -214,10 +214,10 @@ impl Lent<'_> {
 }
 
 impl Lent<'_> {
-    /// Has `call` list names of at most `name_max` bytes.
+    /// Lists names of at most `name_max` bytes by `call`.
     ///
     /// # Errors
-    /// What was wrong with a name, if anything; nothing if there was no room for all.
+    /// What was wrong with a name, or `None` if there was no room for all names.
     pub(crate) fn names<T>(
         &self,
         name_max: usize,
@@ -236,7 +236,7 @@ impl Drop for Lent<'_> {
     )]
     fn drop(&mut self) {
         let Some(slot) = self.slot.take() else { return };
-        // SAFETY: the cell is never freed. From here on callbacks find nothing.
+        // SAFETY: the cell is never freed. From now on, callbacks do nothing.
         unsafe {
             *(*slot.context).cancel.lock() = None;
         }
@@ -274,7 +274,7 @@ unsafe extern "C" fn add(list: *const VolaryList, entry: *const VolaryEntry) -> 
 }
 
 impl Target {
-    /// Takes an entry; false if there is no room, or after one that is none.
+    /// Adds an entry. Returns false if there is no room, or if any entry was invalid.
     #[expect(
         unsafe_code,
         reason = "reads what the plug-in points to, and fills the caller's buffer"
@@ -346,7 +346,7 @@ impl Target {
 /// Returns the bytes at a pointer of C.
 ///
 /// # Safety
-/// There are `len` bytes there for as long as the answer is used, or `len` is 0.
+/// There are `len` bytes for as long as the result is used, or `len` is 0.
 #[expect(unsafe_code, reason = "C gives pointers and lengths")]
 pub(crate) unsafe fn bytes<'a>(at: *const c_void, len: usize) -> &'a [u8] {
     if at.is_null() || len == 0 {
@@ -356,7 +356,7 @@ pub(crate) unsafe fn bytes<'a>(at: *const c_void, len: usize) -> &'a [u8] {
     unsafe { std::slice::from_raw_parts(at.cast(), len) }
 }
 
-/// Returns bytes as C gets them.
+/// Returns a pointer to bytes, for C.
 pub(crate) fn chars(bytes: &[u8]) -> *const c_char {
     bytes.as_ptr().cast()
 }

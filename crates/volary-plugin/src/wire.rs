@@ -1,13 +1,13 @@
-//! What a host and the process of a plug-in say to each other, as bytes.
+//! The protocol between a host and the process of a plug-in, in bytes.
 //!
 //! A frame is a length, a tag, a number and a body ([`Head`]). A connection carries one request at
-//! a time, and its reply; several connections carry several. Bodies are fields one after the
-//! other, little-endian, bytes with their length in front. Whatever is longer than its bound,
-//! ends too early or goes on past its end is refused whole.
+//! a time, and its reply; parallel requests use several connections. A body is a sequence of
+//! fields, little-endian; bytes are preceded by their length. A frame is refused as a whole if it
+//! exceeds its bound, ends too early or has bytes left over.
 //!
 //! | module | what |
 //! |---|---|
-//! | `field` | how each type is written and read |
+//! | `field` | the encoding of each type |
 //! | `message` | requests and replies |
 
 mod field;
@@ -16,20 +16,20 @@ mod message;
 pub(crate) use field::{Field, bytes, finished};
 pub(crate) use message::{Caller, Event, Hello, Listed, Request, error, failed};
 
-/// The most that a request or a reply carries of a file.
+/// The most file content that a request carries, in bytes.
 pub(crate) const DATA_MAX: usize = 16 << 20;
-/// The most of a read or write that goes in one frame: longer ones are made of several.
+/// The most file content that a reply carries, in bytes; longer reads take several requests.
 pub(crate) const FRAME_DATA: usize = 1 << 20;
-/// The most that a reply has besides a file's content.
+/// The longest reply without file content, in bytes.
 pub(crate) const REPLY_MAX: usize = 4 << 20;
 /// The longest frame: data, names and groups.
 pub(crate) const FRAME_MAX: usize = DATA_MAX + (4 << 20);
 
-/// What a frame is.
+/// The type of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tag {
     Request = 1,
-    /// The caller of the request at work has lost interest.
+    /// The caller of the running request has lost interest.
     Cancel = 2,
     Reply = 3,
     Event = 4,
@@ -41,9 +41,9 @@ pub(crate) struct Head {
     /// Bytes of the body.
     pub(crate) len: u32,
     pub(crate) tag: Tag,
-    /// The request's number; that of the request in its reply.
+    /// The number of the request; a reply repeats it.
     pub(crate) id: u64,
-    /// Of a reply: 0, or the error's code.
+    /// For a reply: 0, or the error's code.
     pub(crate) status: i32,
 }
 
@@ -63,7 +63,7 @@ impl Head {
         out
     }
 
-    /// Reads one; `None` for what is none.
+    /// Parses a head; `None` if it is invalid.
     pub(crate) fn parse(bytes: &[u8; Self::LEN]) -> Option<Self> {
         let mut from = &bytes[..];
         let len = u32::take(&mut from)?;

@@ -1,4 +1,4 @@
-//! The side that calls: heads of calls, and what replies say of them.
+//! The client side: heads of calls, and the meaning of replies.
 
 use crate::numbers::{AUTH_MAX, AUTH_NONE, AUTH_SYS, GROUPS_MAX, MACHINE_MAX, Program};
 use crate::{Decoded, Garbage, Input, Output, count};
@@ -8,9 +8,9 @@ const CALL: u32 = 0;
 const REPLY: u32 = 1;
 const RPC_VERSION: u32 = 2;
 
-/// Writes the head of a call; the procedure's arguments follow. Without `cred` it
-/// is nobody's (`AUTH_NONE`). Of a caller's further groups the first sixteen go,
-/// of the machine's name the first 255 bytes.
+/// Writes the head of a call; the procedure's arguments follow. Without `cred`, the call is
+/// anonymous (`AUTH_NONE`). At most sixteen supplementary groups are sent, and at most 255 bytes of
+/// the machine's name.
 pub fn call(
     out: &mut Output,
     xid: u32,
@@ -42,7 +42,7 @@ pub fn call(
     out.u32(0);
 }
 
-/// `authsys_parms` (RFC 5531, appendix A), with its length.
+/// Writes an `authsys_parms` (RFC 5531, appendix A), after its length.
 fn sys(out: &mut Output, cred: &Cred, machine: &[u8]) {
     let place = out.len();
     out.u32(0);
@@ -58,14 +58,14 @@ fn sys(out: &mut Output, cred: &Cred, machine: &[u8]) {
     out.patch(place, count(len));
 }
 
-/// What a reply says of the call.
+/// The outcome of a call, as a reply tells it.
 #[derive(Clone, Copy, Debug)]
 pub enum Reply<'a> {
-    /// It was done: the procedure's results.
+    /// It was executed: the procedure's results.
     Done(Input<'a>),
     /// There is no such program, version or procedure.
     Unavailable,
-    /// The server could not decode it.
+    /// The server could not decode the arguments.
     Garbage,
     /// The server failed (`SYSTEM_ERR`), or speaks another version of RPC.
     Failed,
@@ -73,10 +73,10 @@ pub enum Reply<'a> {
     Denied,
 }
 
-/// Returns which call a record replies to, and what it says.
+/// Returns the number of the call that a record replies to, and the outcome.
 ///
 /// # Errors
-/// [`Garbage`] if it is no reply.
+/// [`Garbage`] if it is not a reply.
 pub fn reply(record: &[u8]) -> Decoded<(u32, Reply<'_>)> {
     let mut input = Input::new(record);
     let xid = input.u32()?;

@@ -1,11 +1,11 @@
-//! XDR (RFC 4506) and ONC RPC (RFC 5531): what the NFS server and the NFS client
-//! share. No I/O: bytes in, bytes out.
+//! XDR (RFC 4506) and ONC RPC (RFC 5531): the code that the NFS server and the NFS client share. No
+//! I/O: bytes in, bytes out.
 //!
 //! | module | what |
 //! |---|---|
-//! | `xdr` | a checked cursor over what came, and a writer for what goes |
-//! | [`caller`] | the head of a call, and what a reply says of it |
-//! | [`numbers`] | programs, versions and what they share |
+//! | `xdr` | a checked reader of received bytes, and a writer |
+//! | [`caller`] | the head of a call, and the meaning of a reply |
+//! | [`numbers`] | program numbers, versions, and common constants |
 #![forbid(unsafe_code)]
 #![cfg_attr(
     not(test),

@@ -1,4 +1,4 @@
-//! Programs, and what several of them count with.
+//! Program numbers, and constants that several programs use.
 
 /// A program and its version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -34,7 +34,7 @@ pub const NLM: Program = Program {
 pub const NULL: u32 = 0;
 /// `PMAPPROC_GETPORT`.
 pub const GETPORT: u32 = 3;
-/// `IPPROTO_TCP`, as the portmapper counts.
+/// `IPPROTO_TCP`, in the portmapper's calls.
 pub const TCP: u32 = 6;
 
 /// `NFS3_FHSIZE`: the longest file handle, in bytes.
@@ -49,5 +49,5 @@ pub const GROUPS_MAX: usize = 16;
 pub const AUTH_NONE: u32 = 0;
 /// `AUTH_SYS`.
 pub const AUTH_SYS: u32 = 1;
-/// In the head of a fragment: it is the record's last (RFC 5531, section 11).
+/// The bit in a fragment's head that marks the last one of a record (RFC 5531, section 11).
 pub const LAST_FRAGMENT: u32 = 1 << 31;

@@ -1,14 +1,14 @@
-//! XDR (RFC 4506): a checked cursor over what came, and a writer for what goes.
+//! XDR (RFC 4506): a checked reader of received bytes, and a writer.
 
-/// What came does not decode.
+/// The error for bytes that do not decode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Garbage;
 
-/// What decoding gives.
+/// The result of decoding.
 pub type Decoded<T> = Result<T, Garbage>;
 
-/// What is left to decode. Nothing is copied, and no length is believed before
-/// the bytes are seen to be there.
+/// The bytes still to decode. Nothing is copied, and a length is not trusted before that many bytes
+/// are there.
 #[derive(Clone, Copy, Debug)]
 pub struct Input<'a>(&'a [u8]);
 
@@ -18,7 +18,7 @@ impl<'a> Input<'a> {
         Self(bytes)
     }
 
-    /// Returns what is left.
+    /// Returns the remaining bytes.
     pub fn rest(&self) -> &'a [u8] {
         self.0
     }
@@ -32,33 +32,33 @@ impl<'a> Input<'a> {
     /// Returns `N` bytes, without padding: `N` must be a multiple of four.
     ///
     /// # Errors
-    /// [`Garbage`] if less is left.
+    /// [`Garbage`] if fewer bytes remain.
     pub fn array<const N: usize>(&mut self) -> Decoded<[u8; N]> {
         let (now, rest) = self.0.split_first_chunk::<N>().ok_or(Garbage)?;
         self.0 = rest;
         Ok(*now)
     }
 
-    /// Returns a number.
+    /// Reads a 32-bit number.
     ///
     /// # Errors
-    /// [`Garbage`] if less is left.
+    /// [`Garbage`] if fewer bytes remain.
     pub fn u32(&mut self) -> Decoded<u32> {
         self.array().map(u32::from_be_bytes)
     }
 
-    /// Returns a number of two words.
+    /// Reads a 64-bit number.
     ///
     /// # Errors
-    /// [`Garbage`] if less is left.
+    /// [`Garbage`] if fewer bytes remain.
     pub fn u64(&mut self) -> Decoded<u64> {
         self.array().map(u64::from_be_bytes)
     }
 
-    /// 0 or 1, nothing else.
+    /// Reads a boolean.
     ///
     /// # Errors
-    /// [`Garbage`] for anything else, and if less is left.
+    /// [`Garbage`] for a number other than 0 and 1, and if fewer bytes remain.
     pub fn bool(&mut self) -> Decoded<bool> {
         match self.u32()? {
             0 => Ok(false),
@@ -67,10 +67,10 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// Variable-length bytes, at most `max`, with their padding.
+    /// Reads variable-length bytes, at most `max`, with their padding.
     ///
     /// # Errors
-    /// [`Garbage`] for more than that, and if less is left.
+    /// [`Garbage`] if there are more than `max`, and if fewer bytes remain.
     pub fn opaque(&mut self, max: usize) -> Decoded<&'a [u8]> {
         let len = usize::try_from(self.u32()?).map_err(|_| Garbage)?;
         if len > max {
@@ -81,10 +81,10 @@ impl<'a> Input<'a> {
         Ok(bytes)
     }
 
-    /// Returns an array of at most `max` numbers, which their count precedes.
+    /// Reads an array of at most `max` numbers, after their count.
     ///
     /// # Errors
-    /// [`Garbage`] for more than that, and if less is left.
+    /// [`Garbage`] if there are more than `max`, and if fewer bytes remain.
     pub fn numbers(&mut self, max: usize) -> Decoded<impl Iterator<Item = u32> + use<'a>> {
         let count = usize::try_from(self.u32()?).map_err(|_| Garbage)?;
         if count > max {
@@ -96,13 +96,13 @@ impl<'a> Input<'a> {
     }
 }
 
-/// Zero bytes that come after `len` bytes.
+/// Returns the number of padding bytes after `len` bytes.
 pub const fn padding(len: usize) -> usize {
     len.wrapping_neg() % 4
 }
 
-/// What is written: into a buffer that is used again, so that it is not cleared
-/// each time. What counts is what comes before `len`.
+/// A buffer for encoded bytes. It can be reused without being zeroed again; only the bytes before
+/// `len` count.
 #[derive(Debug, Default)]
 pub struct Output {
     bytes: Vec<u8>,
@@ -110,29 +110,29 @@ pub struct Output {
 }
 
 impl Output {
-    /// Returns an empty one.
+    /// Returns an empty buffer.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Returns what was written.
+    /// Returns the written bytes.
     pub fn bytes(&self) -> &[u8] {
         self.bytes.get(..self.len).unwrap_or_default()
     }
 
-    /// Forgets what was written; keeps the room.
+    /// Discards all written bytes, but keeps the memory.
     pub fn clear(&mut self) {
         self.len = 0;
     }
 
-    /// Gives back room past `max` bytes, and forgets all.
+    /// Discards all written bytes, and frees memory beyond `max` bytes.
     pub fn shrink(&mut self, max: usize) {
         self.len = 0;
         self.bytes.truncate(max);
         self.bytes.shrink_to_fit();
     }
 
-    /// Returns how much was written, in bytes.
+    /// Returns how many bytes were written.
     pub fn len(&self) -> usize {
         self.len
     }
@@ -142,12 +142,12 @@ impl Output {
         self.len == 0
     }
 
-    /// Forgets what was written from `len` on.
+    /// Discards all bytes from `len` on.
     pub fn truncate(&mut self, len: usize) {
         self.len = self.len.min(len);
     }
 
-    /// Room for `len` bytes, whatever is in them, counted as written.
+    /// Appends `len` bytes of undefined content, and returns them.
     pub fn room(&mut self, len: usize) -> &mut [u8] {
         let start = self.len;
         let end = start + len;
@@ -158,34 +158,34 @@ impl Output {
         self.bytes.get_mut(start..end).unwrap_or_default()
     }
 
-    /// Bytes as they are.
+    /// Appends bytes without a length or padding.
     pub fn raw(&mut self, bytes: &[u8]) {
         self.room(bytes.len()).copy_from_slice(bytes);
     }
 
-    /// A number.
+    /// Appends a 32-bit number.
     pub fn u32(&mut self, n: u32) {
         self.raw(&n.to_be_bytes());
     }
 
-    /// A number of two words.
+    /// Appends a 64-bit number.
     pub fn u64(&mut self, n: u64) {
         self.raw(&n.to_be_bytes());
     }
 
-    /// 0 or 1.
+    /// Appends a boolean.
     pub fn bool(&mut self, b: bool) {
         self.u32(b.into());
     }
 
-    /// Bytes with their count before them and their padding after.
+    /// Appends bytes, with their length before and their padding after them.
     pub fn opaque(&mut self, bytes: &[u8]) {
         self.u32(count(bytes.len()));
         self.raw(bytes);
         self.room(padding(bytes.len())).fill(0);
     }
 
-    /// Writes over the number at `place`.
+    /// Overwrites the 32-bit number at `place`.
     pub fn patch(&mut self, place: usize, n: u32) {
         let end = self.len.min(place + 4);
         if let Some(there) = self.bytes.get_mut(place..end)
@@ -196,7 +196,7 @@ impl Output {
     }
 }
 
-/// Returns a count of things that are in memory, as XDR has it.
+/// Converts a count of things in memory to XDR's 32 bits.
 pub fn count(n: usize) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX)
 }

@@ -1,6 +1,6 @@
-//! [`NEVER`]: what callers without a [`Cancel`] are called off by.
+//! [`NEVER`]: the [`Cancel`] of callers that cannot be cancelled.
 
 use volary_core::Cancel;
 
-/// For callers who never lose interest.
+/// A flag that nobody sets, for callers without a cancel of their own.
 pub(crate) static NEVER: Cancel = Cancel::new();

@@ -1,32 +1,34 @@
-//! Sessions: what stands between servers and a volume.
+//! Sessions: the layer between servers and a volume.
 //!
-//! A [`Volume`] is one attached file system with all that its users share: the
-//! open table, the lock table and the hub of change events. A [`Session`] is a
-//! volume with the credentials of one caller. Servers call sessions only, so
-//! that a FUSE client, an NFS client and a command on the same volume see each
-//! other's opens, locks and changes. `DESIGN.md` says why this stands here, and not in drivers or servers.
+//! A [`Volume`] is one attached file system with all that its users share: the open table, the lock
+//! table and the hub of change events. A [`Session`] is a volume with the credentials of one
+//! caller. Servers call sessions only, so that a FUSE client, an NFS client and a command on the
+//! same volume see each other's opens, locks and changes. `DESIGN.md` says why this is done here,
+//! and not in drivers or servers.
 //!
 //! | room, from bottom to top | what |
 //! |---|---|
 //! | `options`, `caller` | how a volume is to be used; callers who never lose interest |
 //! | `rules` | who may do what, as pure functions of attributes and credentials |
 //! | `shared` | events, leases, share modes, byte-range locks, who uses which node, the open table |
-//! | `timer` | commits what nobody has asked to be made durable |
+//! | `timer` | commits changes that nobody has asked to make durable |
 //! | [`volume`](Volume) | what sessions share; attach and detach |
 //! | [`session`](Session) | one caller |
 //! | `operations` | what a session can do: names, nodes, content, locks, leases, attributes, walks |
-//! | `serving` | for servers: clients, users, pools, who gives way when no client could be accepted |
+//! | `serving` | for servers: clients, users, pools, and which connection is closed if there is no
+//! room |
 //!
 //! # Lock order
 //!
-//! Three locks are held over calls into the file system, and taken before all
-//! others: `Volume::xattr_sets` (an extended attribute looked at and set),
-//! alone; `Volume::moving` (entries that opens came through), and after it
-//! `Volume::sticky` (an entry of a sticky directory looked at and removed). The
-//! others (a shard of the open table or of the uses, a lock table, the hub's
-//! list) are leaves: no call into the file system, into a sink or into another
-//! of them is made while one is held. Sinks are told, and waits are waited, with
-//! no lock held. The commit timer holds none while it commits.
+//! Three locks are held over calls into the file system, and taken before all others.
+//! `Volume::xattr_sets` is held, alone, while an extended attribute is read and set.
+//! `Volume::moving` guards the entries that opens came through. `Volume::sticky`, taken after it,
+//! is held while an entry of a sticky directory is looked up and removed.
+//!
+//! The other locks (a shard of the open table or of the uses, a lock table, the hub's list) are
+//! leaves. A holder of one calls neither the file system nor a sink, and takes no other of them.
+//! Sinks are called, and threads wait, with no lock held. The commit timer holds none while it
+//! commits.
 #![forbid(unsafe_code)]
 
 mod caller;
@@ -64,7 +66,7 @@ pub use shared::locks::{HeldLock, LockOwner, Range};
 pub use shared::sharing::{Rights, Share};
 pub use volume::{Hearing, Volume};
 
-/// Returns the owner of the TCP socket at `peer`: only Linux tells it.
+/// Fails: only Linux tells the owner of a TCP socket.
 ///
 /// # Errors
 /// Always.

@@ -6,29 +6,27 @@ use volary_core::{Error, Time};
 /// How a volume is to be used; see [`Volume::new`](crate::Volume::new).
 #[derive(Clone, Debug)]
 pub struct VolumeOptions {
-    /// What it is called: the share or export name, a word for messages.
+    /// The volume's name for messages: that of the share or export.
     pub name: String,
-    /// Tells the time of each call.
+    /// Returns the time; called once per operation.
     pub clock: fn() -> Time,
-    /// The callers' kernel has checked access already (a FUSE mount with
-    /// `default_permissions`): it is not checked again. What calls do to modes
-    /// and groups beside what they ask for is done all the same.
+    /// The callers' kernel has checked access already (a FUSE mount with `default_permissions`), so
+    /// it is not checked again. Side effects of calls on modes and groups happen all the same.
     pub trust: bool,
     /// How long the holder of a lease may take to give it up.
     pub lease_timeout: Duration,
-    /// How much there may be of what callers can make at will.
+    /// Bounds for resources that callers can take at will.
     pub limits: Limits,
-    /// When changes are made durable that nobody asks for.
+    /// When changes are committed that nobody asks to make durable.
     pub commit: Commit,
-    /// Hears the volume's name, and of the first commit that failed of those which the
-    /// volume makes by itself, and of the next first one once such a commit has succeeded.
-    /// It must not call the volume.
+    /// Called with the volume's name and an error when a commit by the volume itself fails. It is
+    /// not called again until such a commit has succeeded. It must not call the volume.
     pub commit_failed: fn(&str, &Error),
 }
 
 impl VolumeOptions {
-    /// Returns options by which access is checked here, with leases of 35 s, the usual limits,
-    /// [`Commit::AsVolume`], and nobody to tell when a commit fails.
+    /// Returns options with access checks, leases of 35 s, the default limits,
+    /// [`Commit::AsVolume`], and no report of failed commits.
     pub fn new(name: impl Into<String>, clock: fn() -> Time) -> Self {
         Self {
             name: name.into(),
@@ -42,14 +40,14 @@ impl VolumeOptions {
     }
 }
 
-/// How much there may be at once of what callers can make at will.
+/// Bounds for resources that callers can take at will.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Opens of the volume. Opening one more fails with `TooManyOpen`.
     pub opens: usize,
-    /// Byte-range locks, and as many whole-file locks; past that, `Quota`.
+    /// Byte-range locks, and separately whole-file locks; past that, `Quota`.
     pub locks: usize,
-    /// Of these, one user's, by number; past that, `Quota`.
+    /// Locks of one user, by number, of each kind; past that, `Quota`.
     pub user_locks: usize,
     /// Leases of the volume; past that none is granted.
     pub leases: usize,
@@ -72,16 +70,16 @@ impl Default for Limits {
     }
 }
 
-/// When a volume makes changes durable that nobody asks it to.
+/// When a volume commits changes that nobody asks to make durable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Commit {
-    /// By a thread that the volume starts: within the time that the file system says
-    /// ([`FileSystem::commit_time`](volary_core::FileSystem::commit_time)).
+    /// By a thread that the volume starts, within the file system's
+    /// [`commit_time`](volary_core::FileSystem::commit_time).
     #[default]
     AsVolume,
-    /// By a thread as well: so long after a change at the latest.
+    /// By such a thread, at the latest this long after a change.
     Within(Duration),
-    /// Never: no thread is started. For programs that drive time themselves, and want
-    /// the same bytes of the same calls.
+    /// Never: no thread is started. For programs that drive time themselves, and need the same
+    /// calls to give the same bytes.
     WhenAsked,
 }

@@ -1,5 +1,5 @@
-//! Who may do what: pure functions of attributes and credentials, as POSIX.1
-//! has them, and Linux where POSIX leaves a choice.
+//! Permission rules: pure functions of attributes and credentials, as in POSIX.1, and as in Linux
+//! where POSIX leaves a choice.
 
 use volary_core::{Attr, Cred, FileKind, Kind, Name, Result, SetAttr, SetTime};
 
@@ -7,7 +7,7 @@ use volary_core::{Attr, Cred, FileKind, Kind, Name, Result, SetAttr, SetTime};
 pub(crate) const SET_UID: u32 = 0o4000;
 /// Set-group-id on execution; on a directory, new entries inherit its group.
 pub(crate) const SET_GID: u32 = 0o2000;
-/// On a directory: entries are removed by their owner only.
+/// On a directory: only an entry's owner removes it.
 pub(crate) const STICKY: u32 = 0o1000;
 const GROUP_EXEC: u32 = 0o010;
 
@@ -21,13 +21,13 @@ pub(crate) fn sticks(dir: &Attr, entry: &Attr, cred: &Cred) -> bool {
     dir.mode & STICKY != 0 && !owns(dir, cred) && !owns(entry, cred)
 }
 
-/// Checks that the caller may make these changes; those to the size need
-/// write access on the node (`writes`) unless `sizes` says that it is given already.
+/// Checks that the caller may make these changes. A size needs write access on the node (`writes`)
+/// unless `sizes` says that the right to change it is known to exist.
 ///
 /// # Errors
-/// In this order: `NotPermitted` for owner, group, mode and times that only
-/// the owner sets; `Access` for a size, and for both times set to now by one
-/// who is neither owner nor may write.
+/// In this order: `NotPermitted` for an owner, group, mode, birth time, DOS attributes and times
+/// that only the owner sets; `Access` for a size, and for both times set to now, if the caller may
+/// not write.
 pub(crate) fn check_change(
     attr: &Attr,
     cred: &Cred,
@@ -60,9 +60,9 @@ pub(crate) fn check_change(
     Ok(())
 }
 
-/// Returns what a change does to the mode beside what it asks for: a new owner or
-/// group, or a new size by anybody but root, takes set-uid and set-gid from
-/// what is not a directory; a caller outside the group cannot set set-gid.
+/// Returns the change with its side effects on the mode. A new owner or group, or a new size by a
+/// caller other than root, takes set-uid and set-gid from any node but a directory. A caller
+/// outside the group cannot set set-gid.
 pub(crate) fn with_side_effects(attr: &Attr, cred: &Cred, set: &SetAttr) -> SetAttr {
     let mut set = *set;
     let gid = set.gid.unwrap_or(attr.gid);
@@ -80,8 +80,8 @@ pub(crate) fn with_side_effects(attr: &Attr, cred: &Cred, set: &SetAttr) -> SetA
     set
 }
 
-/// Returns the mode without set-uid and set-gid, if it has either. Set-gid without
-/// execution by the group is not that bit but marks mandatory locks.
+/// Returns the mode without set-uid and set-gid, if it has either. Set-gid without execution by the
+/// group stays: it marks mandatory locks.
 pub(crate) fn without_set_id(mode: u32) -> Option<u32> {
     let mut plain = mode & !SET_UID;
     if mode & GROUP_EXEC != 0 {
@@ -90,9 +90,8 @@ pub(crate) fn without_set_id(mode: u32) -> Option<u32> {
     (plain != mode).then_some(plain)
 }
 
-/// Returns the owner, group and mode of a new node: the caller's, but the directory's
-/// group if that has set-gid, which a new directory inherits too. What `set`
-/// names stands.
+/// Returns `set` with the owner and group of a new node filled in: the caller's, or the directory's
+/// group if that has set-gid. A new directory inherits set-gid. Values in `set` have precedence.
 pub(crate) fn for_new(dir: &Attr, cred: &Cred, kind: FileKind, set: &SetAttr) -> SetAttr {
     let mut set = *set;
     let inherits = dir.mode & SET_GID != 0;

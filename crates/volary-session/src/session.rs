@@ -12,19 +12,20 @@ use volary_core::{
     QuotaReport, Result, SetQuota, StatFs, Time, permits,
 };
 
-/// One caller's credentials on one volume, and all that they can do there.
+/// One caller's credentials on one volume, and all operations that they can call there.
 ///
-/// Names are bytes and are checked here: an empty one answers `NotFound`, one
-/// with `/` or NUL `Invalid`, one longer than [`Caps::name_max`] `NameTooLong`.
-/// Each operation says which access it needs; without it, it answers `Access`.
-/// Errors are listed in the order in which they are checked. Not repeated: any
-/// operation may answer `Stale` for a node or an open that is gone, `Io`,
-/// `Corrupt`, `Interrupted`; any that changes something may answer `ReadOnly`
-/// (first of all on a volume without [`Caps::WRITE`]), `NoSpace`, `Quota`.
+/// Names are bytes and are checked here: an empty one answers `NotFound`, one with `/` or NUL
+/// `Invalid`, one longer than [`Caps::name_max`] `NameTooLong`. Each operation says which access it
+/// needs; without it, it answers `Access`. Errors are listed in the order in which they are
+/// checked.
 ///
-/// An [`OpenId`](volary_core::OpenId) is good in every session of the volume:
-/// who has it may use it for what it was opened for. A server that hands opens
-/// to untrusted clients keeps them apart itself.
+/// Some errors are not repeated: any operation may answer `Stale` for a node or an open that is
+/// gone, `Io`, `Corrupt`, `Interrupted`. Any that changes something may answer `ReadOnly` (first of
+/// all on a volume without [`Caps::WRITE`]), `NoSpace`, `Quota`.
+///
+/// An [`OpenId`](volary_core::OpenId) is valid in every session of the volume: any caller that has
+/// it may use it for what it was opened for. A server that hands opens to untrusted clients must
+/// keep them apart itself.
 #[derive(Clone, Debug)]
 pub struct Session {
     pub(crate) volume: Arc<Volume>,
@@ -35,11 +36,11 @@ pub struct Session {
     pub(crate) parent_key: Option<LeaseKey>,
     pub(crate) umask: u32,
     pub(crate) claims: bool,
-    /// Access is not checked here: by the volume's options, or for this caller.
+    /// Access is not checked here, because of the volume's options or of this caller.
     pub(crate) trust: bool,
 }
 
-/// What is called before a wait.
+/// A function that is called before a wait.
 #[derive(Clone)]
 struct WaitHook(Arc<dyn Fn() + Send + Sync>);
 
@@ -55,9 +56,9 @@ impl Volume {
         Session::new(Arc::clone(self), cred)
     }
 
-    /// Returns a session whose caller's access is not checked here, as if the volume's options
-    /// said so ([`VolumeOptions::trust`](crate::VolumeOptions::trust)): of who has the volume itself, while others
-    /// use it through servers.
+    /// Returns a session whose caller's access is not checked here, as if the volume's options said
+    /// so ([`VolumeOptions::trust`](crate::VolumeOptions::trust)). For the program that owns the
+    /// volume, while others use it through servers.
     pub fn trusted_session(self: &Arc<Self>, cred: Cred) -> Session {
         let mut session = self.session(cred);
         session.trust = true;
@@ -82,22 +83,22 @@ impl Session {
     }
 
     /// Makes the session one of `client`'s: its changes carry that origin, and its lock owners
-    /// are that client's.
+    /// belong to that client.
     #[must_use]
     pub fn with_client(mut self, client: ClientId) -> Self {
         self.client = Some(client);
         self
     }
 
-    /// Ends long work of the session early once `cancel` is set.
+    /// Makes long operations of the session end early once `cancel` is set.
     #[must_use]
     pub fn with_cancel(mut self, cancel: Arc<Cancel>) -> Self {
         self.cancel = Some(cancel);
         self
     }
 
-    /// Ends work of the session early, with `Interrupted`, once the volume's clock shows `at`
-    /// or its cancel is set.
+    /// Makes operations of the session end early, with `Interrupted`, once the volume's clock
+    /// reaches `at` or the session's cancel is set.
     #[must_use]
     pub fn with_deadline(mut self, at: Time) -> Self {
         let clock = self.volume.clock();
@@ -105,9 +106,8 @@ impl Session {
         self
     }
 
-    /// The same caller, for whom `hook` is called each time before it waits for
-    /// a lock or for the end of another's lease. It is called with no lock
-    /// held, and must not call the volume.
+    /// Makes the session call `hook` each time before it waits for a lock or for the end of
+    /// another's lease. It is called with no lock held, and must not call the volume.
     #[must_use]
     pub fn with_wait_hook(mut self, hook: Arc<dyn Fn() + Send + Sync>) -> Self {
         self.wait_hook = Some(WaitHook(hook));
@@ -158,11 +158,12 @@ impl Session {
         self.fs().statfs(&self.ctx())
     }
 
-    /// Returns the quota of a user or group: the lowest number from `from` on of those that have
-    /// taken anything or have limits.
+    /// Returns the quota of a user or group: the first one with a number of at least `from` that
+    /// has any usage or limits.
     ///
     /// # Errors
-    /// `NotPermitted` for others than root; `Unsupported`, `NotFound` of a volume without.
+    /// `NotPermitted` for callers other than root; `Unsupported`, `NotFound` of a volume without
+    /// quotas.
     pub fn quota(&self, of: QuotaOf, from: u32) -> Result<QuotaReport> {
         self.check_root()?;
         self.fs().quota(&self.ctx(), of, from)
@@ -171,8 +172,8 @@ impl Session {
     /// Changes quotas.
     ///
     /// # Errors
-    /// `NotPermitted` for others than root; `ReadOnly`; `Unsupported`; `NotFound`, `Invalid`,
-    /// `TooBig` for what cannot be set.
+    /// `NotPermitted` for callers other than root; `ReadOnly`; `Unsupported`; `NotFound`,
+    /// `Invalid`, `TooBig` for limits that cannot be set.
     pub fn set_quota(&self, of: QuotaOf, set: &SetQuota) -> Result<()> {
         self.check_root()?;
         self.fs().set_quota(&self.ctx(), of, set)
@@ -193,12 +194,12 @@ impl Session {
         self.fs().sync(&self.ctx())
     }
 
-    /// A hint: the caller dropped `lookups` of the times it was given `node`.
+    /// Hints that the caller has dropped `lookups` of its references to `node`.
     pub fn forget(&self, node: NodeId, lookups: u64) {
         self.fs().forget(node, lookups);
     }
 
-    /// Returns a hint: the caller will look at `what` of these nodes soon; see
+    /// Hints that the caller will soon look at `what` of these nodes; see
     /// [`FileSystem::prefetch`](volary_core::FileSystem::prefetch).
     pub fn prefetch(&self, nodes: &[NodeId], what: Prefetch) -> bool {
         self.fs().prefetch(&self.ctx(), nodes, what)
@@ -223,7 +224,7 @@ impl Session {
         }
     }
 
-    /// Tells the subscribers, if there are any.
+    /// Tells the subscribers of a change, if there are any.
     pub(crate) fn tell(&self, news: impl FnOnce() -> News) {
         let origin = self.client;
         if self.volume.hub.is_heard(origin) {
@@ -279,8 +280,7 @@ impl Session {
         Ok(attr)
     }
 
-    /// Checks a name that has to be one of an entry, not `.` or `..`: those
-    /// answer `dots`.
+    /// Checks a name, which must be that of an entry: `.` and `..` answer `dots`.
     ///
     /// # Errors
     /// `NotFound`, `dots`, `Invalid`, `NameTooLong`.

@@ -1,4 +1,4 @@
-//! The commit timer: what was acknowledged does not stay undurable for long.
+//! The commit timer: makes acknowledged changes durable within a bounded time.
 
 use crate::caller::NEVER;
 use parking_lot::{Condvar, Mutex, MutexGuard};
@@ -9,20 +9,20 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use volary_core::{Call, Cred, Ctx, Error, Fs, Kind, Layer, Op, Result, Time};
 
-/// After so many bytes are written, changes are made durable before their time.
+/// After this many bytes written, changes are committed before their time.
 const UNSYNCED_MAX: u64 = 256 << 20;
-/// How long is waited at least before a commit that failed is tried again.
+/// The least time before a failed commit is tried again.
 const RETRY: Duration = Duration::from_millis(500);
-/// How long the end waits for a commit that is under way.
+/// How long `stop` waits for a commit in progress.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The thread that commits. It ends when this is stopped or dropped.
+/// The thread that commits. It ends when this value is stopped or dropped.
 pub(crate) struct Timer {
     unsynced: Arc<Unsynced>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// What the thread needs to know of a volume.
+/// What the thread must know of a volume.
 pub(crate) struct Timed {
     pub(crate) name: String,
     pub(crate) within: Duration,
@@ -30,13 +30,13 @@ pub(crate) struct Timed {
     pub(crate) failed: fn(&str, &Error),
 }
 
-/// What was changed since the last sync began.
+/// The changes since the last sync began.
 #[derive(Default)]
 struct Unsynced {
     changed: AtomicBool,
     bytes: AtomicU64,
     state: Mutex<State>,
-    /// There is a first change, or too many bytes, or it ends.
+    /// Notified at the first change, at too many bytes, and at the end.
     woken: Condvar,
     gone: Condvar,
 }
@@ -52,7 +52,7 @@ impl Unsynced {
         let before = self.bytes.fetch_add(bytes, Ordering::Relaxed);
         let is_full = before < UNSYNCED_MAX && self.has_too_much();
         if !self.changed.swap(true, Ordering::AcqRel) || is_full {
-            // The thread is before its look, or waits.
+            // With the lock, the thread is either before its check or already waiting.
             drop(self.state.lock());
             self.woken.notify_one();
         }
@@ -67,7 +67,7 @@ impl Unsynced {
         self.bytes.load(Ordering::Relaxed) >= UNSYNCED_MAX
     }
 
-    /// Waits for changes, and until their time has come; false at the end.
+    /// Waits until changes are due to be committed. Returns false at the end.
     fn wait(&self, state: &mut MutexGuard<'_, State>, within: Duration) -> bool {
         loop {
             if state.stopped {
@@ -80,8 +80,8 @@ impl Unsynced {
             if self.has_too_much() {
                 return true;
             }
-            // Who is woken before the time looks anew: somebody has synced, and this is
-            // the first change after that.
+            // If woken early, check again: somebody else may have synced, and this is the first
+            // change after that.
             let waited = self.woken.wait_for(state, within);
             if waited.timed_out() && self.changed.load(Ordering::Acquire) {
                 return !state.stopped;
@@ -91,7 +91,7 @@ impl Unsynced {
 }
 
 impl Timer {
-    /// Commits what goes through the file system that is given back.
+    /// Starts the thread, which commits changes made through the returned file system.
     pub(crate) fn start(below: Fs, how: Timed) -> (Fs, Self) {
         let unsynced = Arc::new(Unsynced::default());
         let noted: Fs = Arc::new(Noted {
@@ -116,12 +116,14 @@ impl Timer {
         (noted, timer)
     }
 
-    /// Notes a change that no operation tells of: of what an open leaves at its end.
+    /// Notes a change that is not seen as an operation, such as delayed writes at the close of an
+    /// open.
     pub(crate) fn note(&self) {
         self.unsynced.note(0);
     }
 
-    /// Ends the thread. A commit that is under way is waited for, unless its device is stuck.
+    /// Ends the thread. Waits for a commit in progress, for a limited time in case its device is
+    /// stuck.
     pub(crate) fn stop(&self) {
         let Some(thread) = self.thread.lock().take() else {
             return;
@@ -147,7 +149,7 @@ impl Drop for Timer {
     }
 }
 
-/// Tells, however the thread ends, that it has.
+/// Signals the end of the thread, even after a panic.
 struct Gone(Arc<Unsynced>);
 
 impl Drop for Gone {
@@ -176,7 +178,7 @@ fn commit_in_time(fs: &Fs, unsynced: &Unsynced, how: &Timed) {
                 cancel: &NEVER,
             })
         });
-        // Who asks by fsync is told each time; here the first is enough.
+        // Callers of fsync are told each time; here the first failure in a row is enough.
         if let Err(e) = &synced
             && !fails
         {
@@ -186,7 +188,7 @@ fn commit_in_time(fs: &Fs, unsynced: &Unsynced, how: &Timed) {
     }
 }
 
-/// Notes what is changed, and what is made durable.
+/// A layer that notes changes and syncs.
 struct Noted {
     below: Fs,
     unsynced: Arc<Unsynced>,
@@ -200,7 +202,7 @@ impl Layer for Noted {
     fn around<T>(&self, op: &Op<'_>, call: impl FnOnce() -> Result<T>) -> Result<T> {
         if op.call == Call::Sync {
             let had_changes = self.unsynced.take();
-            // A panic is a failure like another: the thread goes on, and it is tried again.
+            // A panic counts as a failure: the thread goes on, and the commit is tried again.
             let synced = catch_unwind(AssertUnwindSafe(call));
             let synced = synced.unwrap_or_else(|_| Err(Error::note(Kind::Io, "a sync panicked")));
             if had_changes && synced.as_ref().is_err_and(may_work_again) {
@@ -218,7 +220,7 @@ impl Layer for Noted {
     }
 }
 
-/// Returns whether a commit that failed so is worth another try.
+/// Returns whether a commit that failed with this error is worth another try.
 fn may_work_again(error: &Error) -> bool {
     !matches!(
         error.kind(),

@@ -1,4 +1,4 @@
-//! [`Volume`]: what the sessions of one attached file system share.
+//! [`Volume`]: the state that the sessions of one attached file system share.
 
 use crate::caller::NEVER;
 use crate::options::{Commit, VolumeOptions};
@@ -17,15 +17,13 @@ use volary_core::{Caps, Change, ChangeSink, Cred, Ctx, Fs, Kind, Result, Time, W
 /// One attached file system, with the opens, locks and events that its users
 /// share.
 ///
-/// Unless [`VolumeOptions::commit`] is [`Commit::WhenAsked`], a volume that can be
-/// written has a thread that syncs it: what was acknowledged gets no older than the commit
-/// time before its sync begins, and no more than 256 MiB are written between two. A
-/// sync that fails is tried again when the time has passed once more, unless the volume
-/// takes no more changes. The thread ends with [`detach`](Self::detach) or when the volume
+/// Unless [`VolumeOptions::commit`] is [`Commit::WhenAsked`], a volume that can be written has a
+/// thread that syncs it. A sync begins within the commit time after an acknowledged change, and
+/// after at most 256 MiB of writes. A failed sync is tried again after the same time, unless the
+/// volume takes no more changes. The thread ends with [`detach`](Self::detach) or when the volume
 /// is dropped; these wait for it, five seconds at most if its device is stuck.
 ///
-/// Dropped without [`detach`](Self::detach), it leaves the volume as a power
-/// cut would.
+/// Dropping it without [`detach`](Self::detach) leaves the volume as a power cut would.
 pub struct Volume {
     pub(crate) fs: Fs,
     pub(crate) caps: Caps,
@@ -36,19 +34,19 @@ pub struct Volume {
     /// Whole-file locks, by open.
     pub(crate) wholes: LockTable,
     pub(crate) hub: Arc<Hub>,
-    /// Grows when a node is given a set-uid or set-gid bit; see `Session::drop_set_id`.
+    /// Grows when a node is given a set-uid or set-gid bit or a capability; see
+    /// `Session::drop_privileges`.
     pub(crate) set_id_epoch: AtomicU64,
     /// Makes "set if absent" and "set if present" of extended attributes one step.
     pub(crate) xattr_sets: Mutex<()>,
-    /// Held by those who may take only their own entries from a sticky
-    /// directory, over the look at an entry and its removal; shared by those who
-    /// put entries into one.
+    /// Write-locked by callers that may remove only their own entries from a sticky directory, over
+    /// the check and the removal of an entry. Read-locked by callers that add entries to one.
     pub(crate) sticky: RwLock<()>,
-    /// Share modes and places of opens, and what goes with its last open.
+    /// Share modes and places of opens, and entries that are removed with their last open.
     pub(crate) uses: Arc<Uses>,
     pub(crate) lease_timeout: Duration,
-    /// Held by those who take away or move an entry while opens have places,
-    /// and while an open is given one; shared by the former while none has.
+    /// Write-locked to remove or move an entry while any open has a place, and to give an open a
+    /// place. Read-locked to remove or move an entry while no open has one.
     pub(crate) moving: RwLock<()>,
     name: String,
     clock: fn() -> Time,
@@ -58,18 +56,18 @@ pub struct Volume {
     _watch: Option<Watch>,
 }
 
-/// What a volume's sessions hear of changes; see [`Volume::hearing`].
+/// Which changes a volume's sessions are told of; see [`Volume::hearing`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hearing {
-    /// All of them, before they are answered: every change comes through a session.
+    /// All changes, before they are answered: every change comes through a session.
     All,
-    /// Those made elsewhere as well, when they have happened: the driver tells of them.
+    /// Also changes made elsewhere, after they have happened: the driver reports them.
     Told,
-    /// Nothing of those made elsewhere.
+    /// No changes made elsewhere.
     Nothing,
 }
 
-/// Passes on what the driver tells of changes made elsewhere.
+/// Passes on the driver's reports of changes made elsewhere.
 struct FromDriver {
     hub: Weak<Hub>,
     uses: Weak<Uses>,
@@ -92,7 +90,7 @@ impl ChangeSink for FromDriver {
     }
 }
 
-/// Starts the thread that commits, if there is to be one.
+/// Starts the thread that commits, if the options ask for one.
 fn timed(fs: Fs, options: &VolumeOptions) -> (Fs, Option<Timer>) {
     let within = match options.commit {
         Commit::WhenAsked => None,
@@ -113,7 +111,7 @@ fn timed(fs: Fs, options: &VolumeOptions) -> (Fs, Option<Timer>) {
 }
 
 impl Volume {
-    /// Takes charge of an attached file system.
+    /// Takes over an attached file system.
     pub fn new(fs: Fs, options: VolumeOptions) -> Arc<Self> {
         let caps = fs.caps();
         let hub = Arc::new(Hub::default());
@@ -180,7 +178,7 @@ impl Volume {
         }
     }
 
-    /// Returns what the volume is called.
+    /// Returns the volume's name.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -194,24 +192,24 @@ impl Volume {
         self.clock
     }
 
-    /// Returns whether there are callers whose rights are checked by the attributes of nodes.
+    /// Returns whether callers' rights are checked here, by the attributes of nodes.
     pub(crate) fn checks_rights(&self) -> bool {
         !self.trust && !self.caps.has(Caps::CHECKS_ACCESS)
     }
 
-    /// Returns how many opens there are.
+    /// Returns how many opens the volume has.
     pub fn open_count(&self) -> usize {
         self.opens.len()
     }
 
-    /// Tells `sink` of each change from now on, until the subscription is
-    /// dropped; see [`EventSink`] for what a sink may do.
+    /// Tells `sink` of each change from now on, until the subscription is dropped; see
+    /// [`EventSink`] for what a sink may do.
     pub fn subscribe(&self, sink: Arc<dyn EventSink>) -> Subscription {
         self.hub.subscribe(None, sink)
     }
 
-    /// Subscribes to changes, but those that `client`'s sessions make: alone, it then does not
-    /// pay for events that nobody wants.
+    /// Subscribes to changes, except those by `client`'s sessions. If it is the only subscriber,
+    /// the client's own changes cost no events.
     pub fn subscribe_to_others(&self, client: ClientId, sink: Arc<dyn EventSink>) -> Subscription {
         self.hub.subscribe(Some(client), sink)
     }
@@ -224,11 +222,10 @@ impl Volume {
         self.as_root(|cx| self.fs.sync(cx))
     }
 
-    /// Ends the attachment: those who wait for locks are sent away with
-    /// `Stale`, all opens are ended (and entries that go with them removed), all
-    /// changes made durable, and the volume marked as cleanly left. Later calls answer `Stale`; a second detach does
-    /// nothing. Who would rather refuse while there are opens asks
-    /// [`open_count`](Self::open_count) first.
+    /// Ends the attachment. Callers that wait for locks are answered `Stale`, and all opens are
+    /// ended, with the removal of entries marked for it. All changes are made durable, and the
+    /// volume is marked as clean. Later calls answer `Stale`; a second detach does nothing. To
+    /// refuse while there are opens, check [`open_count`](Self::open_count) first.
     ///
     /// # Errors
     /// The first error of closing the opens or of detaching; the volume is
@@ -257,7 +254,7 @@ impl Volume {
         first.and(detached)
     }
 
-    /// Notes that an open of a writer's has ended: what it left may not be durable yet.
+    /// Notes that an open for writing has ended: its delayed writes may not be durable yet.
     pub(crate) fn note_writer_gone(&self) {
         if let Some(timer) = &self.timer {
             timer.note();
@@ -270,16 +267,15 @@ impl Volume {
         locks + self.uses.waiters.count()
     }
 
-    /// Looks again, at once, whether those who wait still want to:
-    /// for the one who has just set a [`Cancel`](volary_core::Cancel). Without
-    /// it they see it within 50 ms.
+    /// Makes all waiting callers check at once whether they were cancelled. Call it after setting a
+    /// [`Cancel`](volary_core::Cancel); otherwise they notice within 50 ms.
     pub fn wake_waiting(&self) {
         self.ranges.wake();
         self.wholes.wake();
         self.uses.wake();
     }
 
-    /// Answers `Stale` once the volume is detached.
+    /// Checks that the volume is still attached: `Stale` if not.
     pub(crate) fn check_attached(&self) -> Result<()> {
         if self.detached.load(Ordering::Relaxed) {
             return Err(Kind::Stale.into());
@@ -291,7 +287,8 @@ impl Volume {
         self.on_behalf_of(&Cred::root(), call)
     }
 
-    /// For what has to be done whoever has lost interest.
+    /// Calls `call` with these credentials, and without a way to cancel it: it must be done in any
+    /// case.
     pub(crate) fn on_behalf_of<T>(
         &self,
         cred: &Cred,

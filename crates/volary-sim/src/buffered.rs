@@ -1,48 +1,49 @@
-//! Disks of about 1990 in virtual time: an arm, a platter, a bus that is hardly faster, and a buffer into which
-//! the disk reads ahead.
+//! Disks of about 1990 in virtual time. They have an arm, a platter, a bus that is hardly faster,
+//! and a buffer into which the disk reads ahead.
 //!
-//! Tracks and cylinders are skewed so that what goes on over a border between tracks loses nothing, and over one
-//! between cylinders a seek to the next one.
+//! Tracks and cylinders are skewed. A sequential transfer loses no time at a border between tracks,
+//! and only the seek at a border between cylinders.
 
 use crate::disk::SECTOR;
 use crate::seek::Drive;
 use crate::spinning::{Timed, rotational_delay};
 
-/// When a disk reads ahead of what it was asked for.
+/// When a disk reads ahead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ahead {
     /// Never: it has no buffer.
     Never,
-    /// Behind a read that begins where the one before it ended.
+    /// After a read that begins where the one before it ended.
     InSequence,
-    /// Behind each read.
+    /// After each read.
     Always,
 }
 
-/// A disk's figures. Times are in microseconds, rates in bytes a microsecond, which are MB/s.
+/// A disk's parameters. Times are in microseconds, rates in bytes per microsecond, which are MB/s.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Buffered {
-    /// Its shape and speed.
+    /// The disk's shape and speed.
     pub drive: Drive,
-    /// What a command takes before the arm moves.
+    /// The time that a command takes before the arm moves.
     pub command: f64,
     /// The rate of the bus.
     pub bus: f64,
-    /// Bytes that are read ahead.
+    /// How many bytes are read ahead.
     pub buffer: u64,
-    /// When they are.
+    /// When they are read ahead.
     pub ahead: Ahead,
-    /// Whether bytes cross the bus while they pass under the head; else before a write, and after a read that was not
-    /// read ahead.
+    /// Whether bytes cross the bus while they pass under the head. Otherwise they cross it before a
+    /// write, and after a read that was not read ahead.
     pub overlaps: bool,
 }
 
 impl Buffered {
-    /// The 400 MB Maxtor of the DosFs paper's Gateway, which names no model. Its raw reads of "in excess of 1.6 MB/sec" are a
-    /// track of the XT-8380S (410 MB, unformatted), as that is commonly described: 54 sectors, 8 tracks a cylinder, 1,632
-    /// cylinders, 3,600 revolutions a minute, seeks of 3 ms to the next cylinder and 14.5 ms on the average. The bus,
-    /// asynchronous SCSI, makes 16 KB at a time 1.5 MB/s, as the paper says. Assumed: 2 ms a command, a buffer of 48 KiB, which
-    /// is read ahead in sequence only, and no overlap.
+    /// The 400 MB Maxtor of the DosFs paper's Gateway; the paper names no model. Its raw reads of
+    /// "in excess of 1.6 MB/sec" match the track rate of the XT-8380S (410 MB, unformatted). By
+    /// common descriptions, that has 54 sectors, 8 tracks per cylinder, 1,632 cylinders and 3,600
+    /// revolutions per minute. Its seeks take 3 ms to the next cylinder and 14.5 ms on average. The
+    /// bus, asynchronous SCSI, reaches 1.5 MB/s with requests of 16 KB, as the paper says. Assumed:
+    /// 2 ms per command, a buffer of 48 KiB with read-ahead in sequence only, and no overlap.
     pub const MAXTOR400: Self = Self {
         drive: Drive {
             track: 54,
@@ -59,9 +60,11 @@ impl Buffered {
         overlaps: false,
     };
 
-    /// The HP C2247 of the DosFs paper's DECstation, as it is commonly described: 1.05 GB formatted, 5,400 revolutions a minute,
-    /// 13 tracks a cylinder, seeks of 2.5 ms to the next cylinder and 10 ms on the average, a buffer of 256 KiB. Its zones of 56
-    /// to 96 sectors are one of 80. The bus makes 16 KB at a time 2.6 MB/s, as the paper says. Assumed: 1 ms a command.
+    /// The HP C2247 of the DosFs paper's DECstation. By common descriptions, it has 1.05 GB
+    /// formatted, 5,400 revolutions per minute and 13 tracks per cylinder. Its seeks take 2.5 ms to
+    /// the next cylinder and 10 ms on average, and its buffer has 256 KiB. Its zones of 56 to 96
+    /// sectors are modelled as one of 80. The bus reaches 2.6 MB/s with requests of 16 KB, as the
+    /// paper says. Assumed: 1 ms per command.
     pub const C2247: Self = Self {
         drive: Drive {
             track: 80,
@@ -78,8 +81,8 @@ impl Buffered {
         overlaps: true,
     };
 
-    /// A drive for 3.5-inch floppies of 1.44 MB: 300 revolutions a minute, 3 ms from cylinder to cylinder and 15 ms to settle,
-    /// 94 ms on the average. Assumed: 1 ms a command.
+    /// A drive for 3.5-inch floppies of 1.44 MB. It has 300 revolutions per minute, 3 ms from
+    /// cylinder to cylinder and 15 ms to settle, 94 ms on average. Assumed: 1 ms per command.
     pub const FLOPPY: Self = Self {
         drive: Drive {
             track: 18,
@@ -97,17 +100,18 @@ impl Buffered {
     };
 }
 
-/// A disk in a state.
+/// A disk and its current state.
 #[derive(Clone, Debug)]
 pub struct BufferedDisk {
     model: Buffered,
     now: f64,
-    /// The sector at which the head was at time `since`; if it reads ahead, it went on from there.
+    /// The sector under the head at time `since`; if the disk reads ahead, the head moved on from
+    /// there.
     head: u64,
     since: f64,
-    /// Sectors that are in the buffer, or will be as the head reads ahead.
+    /// Sectors that are in the buffer, or will be once the head has read them ahead.
     held: std::ops::Range<u64>,
-    /// Where the last read ended.
+    /// The sector where the last read ended.
     end: u64,
 }
 
@@ -143,7 +147,7 @@ impl BufferedDisk {
         rotational_delay(time, self.passed(sector), self.model.drive.revolution)
     }
 
-    /// Returns where the head is.
+    /// Returns the sector under the head.
     fn head_at(&self, time: f64) -> u64 {
         let sectors = (time - self.since).max(0.0) / self.model.drive.transfer(1);
         (self.head + sectors as u64)
@@ -151,7 +155,7 @@ impl BufferedDisk {
             .max(self.head)
     }
 
-    /// Moves the arm, and lets sectors pass. Returns when they have.
+    /// Moves the arm, and lets sectors pass under the head. Returns the time when they have passed.
     fn pass(&mut self, time: f64, first: u64, end: u64) -> f64 {
         let drive = self.model.drive;
         let from = drive.cylinder(self.head_at(time));
@@ -161,11 +165,13 @@ impl BufferedDisk {
         passed
     }
 
-    /// Performs a read whose first sector is in the buffer, or comes next. Returns when the last one is there.
+    /// Performs a read whose first sector is in the buffer, or comes next. Returns the time when
+    /// the last one has been read.
     fn hit(&mut self, time: f64, end: u64) -> f64 {
         let stop = self.held.end;
         if self.since + self.span(self.head, stop) < time {
-            // The buffer was full: the head goes on where it stopped, as that place comes round.
+            // The buffer was full: the head continues where it stopped, once that place comes
+            // round.
             let resumed = time + self.turn(time, stop);
             (self.head, self.since) = (stop, resumed);
         }
@@ -177,7 +183,7 @@ impl BufferedDisk {
         came
     }
 
-    /// Lets the disk read ahead from here on; what is before is no longer held.
+    /// Lets the disk read ahead from `end` on; earlier sectors leave the buffer.
     fn read_ahead(&mut self, end: u64) {
         let drive = &self.model.drive;
         let all = drive.capacity() / SECTOR as u64;
@@ -244,7 +250,8 @@ mod tests {
         assert!(off < percent, "{found} is {off:.2} % off {stated}");
     }
 
-    /// Returns MB/s of 4 MB that are read, or written, in requests of this length, the next one always ready, after a first one.
+    /// Returns the rate in MB/s of 4 MB that are read or written in requests of this length. Each
+    /// request follows the one before at once; the first two are not measured.
     fn rate(model: Buffered, len: u64, does: fn(&mut BufferedDisk, u64, u64)) -> f64 {
         let mut disk = BufferedDisk::new(model);
         let all = (4 << 20).min(model.drive.capacity());
@@ -290,7 +297,7 @@ mod tests {
         let long = rate(Buffered::MAXTOR400, 64 << 10, read);
         assert!((1.6..1.67).contains(&long), "{long}");
         near(rate(Buffered::C2247, 16 << 10, read), 2.6, 1.0);
-        // Five tracks of 9 KiB pass in a second; a cylinder's end costs a seek.
+        // Five tracks of 9 KiB pass per second; the end of a cylinder costs a seek.
         let mut floppy = BufferedDisk::new(Buffered::FLOPPY);
         floppy.read(0, 1_474_560);
         near(floppy.now(), 160.0 * 200_000.0 + 79.0 * 18_000.0, 1.0);
@@ -305,11 +312,12 @@ mod tests {
             disk.now() / 60.0
         };
         let block = drive.transfer(8);
-        // In a row: the command and the bus. With two blocks between: it comes too late for the gap, by 2 ms and the bus.
+        // In sequence: the command and the bus. With a gap of two blocks: the request is too late
+        // by 2 ms and the bus.
         near(time(1), 2_000.0 + 4096.0 / 1.84, 15.0);
         near(time(2), drive.revolution + 2.0 * block, 5.0);
         assert!(time(3) < 4.0 * block, "{}", time(3));
-        // The same place again: a turn, as nothing that was sent is kept.
+        // The same place again costs a turn, since the buffer does not keep what was sent.
         near(time(0), drive.revolution, 5.0);
     }
 

@@ -1,4 +1,4 @@
-//! A device of memory over a disk that others share.
+//! A device in memory over a disk that is shared.
 
 use crate::disk::Disk;
 use crate::trace::{geometry, in_range, sectors};
@@ -6,8 +6,8 @@ use parking_lot::Mutex;
 use std::ops::Range;
 use volary_core::{BlockDevice, Geometry, Result};
 
-/// A device with the content of a [`Disk`], and its own changes. All requests
-/// succeed; nothing is recorded but what was read.
+/// A device with the content of a [`Disk`], and its own changes. All requests succeed; only reads
+/// are recorded.
 pub struct Cow {
     state: Mutex<State>,
 }
@@ -33,7 +33,7 @@ impl Cow {
         self.state.lock().disk.clone()
     }
 
-    /// Returns the sectors that were read, in this order.
+    /// Returns the sectors that were read, in order.
     pub(crate) fn reads(&self) -> Vec<Range<u64>> {
         self.state.lock().reads.clone()
     }

@@ -1,9 +1,8 @@
-//! What a power cut may leave of a recorded run.
+//! The states in which a power cut may leave the disk of a recorded run.
 //!
-//! A write is *in flight* from its return until a flush that began after that
-//! has ended. When power fails, each sector in flight has been written, or not,
-//! or, on disks that do not keep the promise of [`volary_core::BlockDevice`],
-//! holds garbage.
+//! A write is *in flight* from its return until the end of a flush that began after that. When
+//! power fails, each sector in flight has been written or not. On disks that break the promise of
+//! [`volary_core::BlockDevice`], it may also hold garbage.
 
 use crate::disk::{Disk, SECTOR, Sector, mix};
 use crate::rng::Rng;
@@ -11,19 +10,19 @@ use crate::trace::{Event, Moment, Trace};
 use std::fmt;
 use std::str::FromStr;
 
-/// What became of one sector in flight.
+/// The fate of one sector in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fate {
     /// It was not written.
     Lost,
-    /// It was.
+    /// It was written.
     Kept,
-    /// It holds something else, that nobody wrote.
+    /// It holds other bytes, which nobody wrote.
     Garbage,
 }
 
-/// What became of each sector in flight, in the order in which they were
-/// written. Those past the end of the list are lost.
+/// The fate of each sector in flight, in the order of the writes. Sectors past the end of the list
+/// are lost.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Choice(pub Vec<Fate>);
 
@@ -59,16 +58,16 @@ impl FromStr for Choice {
     }
 }
 
-/// A place on a trace at which power may fail: when an operation has ended,
-/// before a flush took effect, or at the end. What may be left at other places
-/// may be left at the next of these as well, where no more was promised.
+/// A point of a trace at which power may fail: after an operation has ended, before a flush took
+/// effect, or at the end. Other points need not be tried: each state that they may leave is
+/// possible at the next of these points too, with no more promised.
 #[derive(Clone, Debug)]
 pub struct CrashPoint {
     /// The number of the event at which power fails.
     pub event: usize,
-    /// How far the script was.
+    /// How far the script had come.
     pub moment: Moment,
-    /// What is on the disk for sure.
+    /// The content that is durable.
     pub durable: Disk,
     /// Sectors in flight, as written.
     pub in_flight: Vec<(u64, Sector)>,
@@ -89,14 +88,14 @@ impl CrashPoint {
     }
 }
 
-/// Returns what a sector holds that was written badly.
+/// Returns the content of a sector that was written badly.
 pub fn garbage(number: u64) -> Sector {
     let words = (0..SECTOR as u64 / 8).map(|i| mix(number << 8 ^ i ^ 0x6761_7262));
     let bytes: Vec<u8> = words.flat_map(u64::to_le_bytes).collect();
     Sector::new(&bytes)
 }
 
-/// Returns all crash points of a trace. Where the disk `lies`, a flush makes nothing durable.
+/// Returns all crash points of a trace. If the disk `lies`, a flush makes nothing durable.
 pub fn crash_points(trace: &Trace, lies: bool) -> Vec<CrashPoint> {
     let mut at = CrashPoint {
         event: 0,
@@ -127,23 +126,22 @@ pub fn crash_points(trace: &Trace, lies: bool) -> Vec<CrashPoint> {
     all
 }
 
-/// How many of the choices there are to look at.
+/// How many of the choices are tried.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
-    /// All of them, of at most so many sectors in flight.
+    /// With at most this many sectors in flight, all choices are tried.
     pub eager: usize,
-    /// Where there are more: each prefix, all but one or two, only one or two
-    /// (pairs among at most 16), and so many at random.
+    /// With more: each prefix, all but one or two, only one or two (pairs among at most 16), and
+    /// this many random ones.
     pub random: usize,
-    /// Sectors in flight may hold garbage: one at a time, among others lost
-    /// and among others kept.
+    /// Whether sectors in flight may hold garbage: one at a time, with the others lost and with the
+    /// others kept.
     pub garbage: bool,
-    /// What the random ones are made from.
+    /// The seed of the random ones.
     pub seed: u64,
 }
 
-/// Returns the choices to look at for `count` sectors in flight. Some may be given
-/// twice.
+/// Returns the choices to try for `count` sectors in flight. Some may occur twice.
 pub fn choices(count: usize, bounds: &Bounds) -> Vec<Choice> {
     let mut all = if count <= bounds.eager.min(20) {
         let subsets = 0..1u32 << count;

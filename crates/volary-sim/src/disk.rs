@@ -1,14 +1,14 @@
-//! Disks that share what they have in common.
+//! Disks that share common content.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Bytes in a sector: what a disk writes whole or not at all. A structure that
-/// is larger is torn at the borders of these.
+/// Bytes in a sector, which a disk writes as a whole or not at all. A larger structure may be torn
+/// at sector borders.
 pub const SECTOR: usize = 512;
 
-/// The content of a sector, shared by all disks and traces that have it.
+/// The content of a sector, shared by all disks and traces that contain it.
 #[derive(Clone, Debug)]
 pub struct Sector(Arc<Content>);
 
@@ -19,7 +19,7 @@ struct Content {
 }
 
 impl Sector {
-    /// Returns the first [`SECTOR`] bytes of `bytes`, with zeros if there are fewer.
+    /// Returns the first [`SECTOR`] bytes of `bytes`, padded with zeros.
     pub fn new(bytes: &[u8]) -> Self {
         let mut whole = [0; SECTOR];
         copy(&mut whole, bytes);
@@ -32,7 +32,7 @@ impl Sector {
         &self.0.bytes
     }
 
-    /// Puts what it has, as sector `number`, into what was read from byte `offset` on.
+    /// Copies its bytes, as sector `number`, into a buffer that was read from byte `offset` on.
     pub(crate) fn lay_over(&self, number: u64, offset: u64, buf: &mut [u8]) {
         let start = number * SECTOR as u64;
         let skip = offset.saturating_sub(start) as usize;
@@ -48,8 +48,8 @@ impl PartialEq for Sector {
     }
 }
 
-/// A disk: an image that many have, and the sectors that this one has instead.
-/// A copy costs as much as those.
+/// A disk: a shared image, and the sectors in which this disk differs. The cost of a clone grows
+/// with the number of those.
 #[derive(Clone, Debug)]
 pub struct Disk {
     base: Arc<Base>,
@@ -57,21 +57,21 @@ pub struct Disk {
     hash: u64,
 }
 
-/// A sector that is not as in the image, and what that changes of the hash.
+/// A sector that differs from the image, and its effect on the hash.
 #[derive(Clone, Debug)]
 struct Over {
     sector: Sector,
     change: u64,
 }
 
-/// An image that many disks have.
+/// An image that several disks share.
 #[derive(Debug)]
 struct Base {
     image: Vec<u8>,
-    /// The image from which hashes count, if that is another.
+    /// The image that hashes start from, if it is another one.
     first: Option<Arc<Self>>,
-    /// The sectors that are not as in the first image: the number of each, what it
-    /// adds to hashes, and what it and all before it add.
+    /// The sectors that differ from the first image: each one's number, its contribution to hashes,
+    /// and that of it and all before it.
     adds: Vec<(u64, u64, u64)>,
 }
 
@@ -84,21 +84,21 @@ impl Base {
             .unwrap_or_default()
     }
 
-    /// Returns what the sector adds to hashes.
+    /// Returns the sector's contribution to hashes.
     fn add(&self, number: u64) -> u64 {
         let found = self.adds.binary_search_by_key(&number, |a| a.0);
         let found = found.ok().and_then(|at| self.adds.get(at));
         found.map_or(0, |a| a.1)
     }
 
-    /// Returns what the sectors before this one add to hashes.
+    /// Returns the contribution to hashes of the sectors before this one.
     fn adds_before(&self, number: u64) -> u64 {
         let before = self.adds.partition_point(|a| a.0 < number);
         let last = before.checked_sub(1).and_then(|at| self.adds.get(at));
         last.map_or(0, |a| a.2)
     }
 
-    /// Returns what the sector would add with another content.
+    /// Returns the sector's contribution if it had another content.
     fn add_of(&self, number: u64, content: &Sector) -> u64 {
         let first = self.first.as_deref().unwrap_or(self);
         match first.sector(number) == content.bytes() {
@@ -109,7 +109,7 @@ impl Base {
 }
 
 impl Disk {
-    /// Returns a disk with this image; cut to whole sectors.
+    /// Returns a disk with this image, truncated to whole sectors.
     pub fn new(mut image: Vec<u8>) -> Self {
         image.truncate(image.len() / SECTOR * SECTOR);
         Self {
@@ -133,13 +133,13 @@ impl Disk {
         (self.base.image.len() / SECTOR) as u64
     }
 
-    /// Returns a number that is the same for disks that came of one image and have the same
-    /// content, and hardly ever for others.
+    /// Returns a hash that is the same for disks of one image with the same content. It almost
+    /// never is for others.
     pub fn hash(&self) -> u64 {
         self.hash
     }
 
-    /// Returns the hash of some of its sectors.
+    /// Returns the hash of a range of sectors.
     pub(crate) fn hash_of(&self, sectors: Range<u64>) -> u64 {
         let base = self.base.adds_before(sectors.start) ^ self.base.adds_before(sectors.end);
         let over = self.over.range(sectors);
@@ -159,7 +159,7 @@ impl Disk {
         Self::new(self.to_vec())
     }
 
-    /// Copies the disk so that clones are cheap again. The hash stays.
+    /// Copies the disk, so that clones are cheap again, but keeps its hash.
     #[must_use]
     pub(crate) fn folded(&self) -> Self {
         let mut own: BTreeMap<u64, u64> = self.base.adds.iter().map(|a| (a.0, a.1)).collect();
@@ -192,7 +192,7 @@ impl Disk {
         }
     }
 
-    /// Fills `buf` from byte `offset` on; what is past the end stays.
+    /// Fills `buf` from byte `offset` on; bytes past the end are left alone.
     pub fn read(&self, offset: u64, buf: &mut [u8]) {
         let from = usize::try_from(offset).unwrap_or(usize::MAX);
         copy(buf, self.base.image.get(from..).unwrap_or_default());
@@ -203,7 +203,7 @@ impl Disk {
         }
     }
 
-    /// Gives a sector another content. Past the end nothing happens.
+    /// Replaces the content of a sector. Past the end, does nothing.
     pub fn put(&mut self, number: u64, content: Sector) {
         if number >= self.sectors() {
             return;
@@ -219,8 +219,8 @@ impl Disk {
         self.hash ^= old.map_or(0, |old| old.change);
     }
 
-    /// Returns the sectors that a write of `parts` from byte `offset` on gives another
-    /// content, or the same anew: numbers and contents.
+    /// Returns the number and new content of each sector that a write of `parts` from byte `offset`
+    /// on touches.
     pub fn written(&self, offset: u64, parts: &[&[u8]]) -> Vec<(u64, Sector)> {
         let len: usize = parts.iter().map(|p| p.len()).sum();
         let sector = SECTOR as u64;
@@ -238,7 +238,7 @@ impl Disk {
     }
 }
 
-/// Copies as much as both have.
+/// Copies as many bytes as both have.
 fn copy(to: &mut [u8], from: &[u8]) {
     let len = to.len().min(from.len());
     if let (Some(to), Some(from)) = (to.get_mut(..len), from.get(..len)) {
@@ -246,7 +246,7 @@ fn copy(to: &mut [u8], from: &[u8]) {
     }
 }
 
-/// FNV-1a over words, mixed at the end.
+/// Computes FNV-1a over words, mixed at the end.
 fn hash(bytes: &[u8]) -> u64 {
     let (words, _) = bytes.as_chunks::<8>();
     let hash = words.iter().fold(0xcbf2_9ce4_8422_2325, |hash, word| {
@@ -255,7 +255,7 @@ fn hash(bytes: &[u8]) -> u64 {
     mix(hash)
 }
 
-/// Returns what a sector adds to a disk's hash.
+/// Returns a sector's contribution to a disk's hash.
 fn place(number: u64, content: u64) -> u64 {
     mix(content ^ mix(number.wrapping_add(0x9e37_79b9_7f4a_7c15)))
 }
@@ -312,7 +312,7 @@ mod tests {
             disk
         };
         let old = put(&put(&put(&base, 1, 1), 2, 2), 5, 5);
-        // As it was folded, back to the first image, and as something new.
+        // With the folded content, with that of the first image, and with new content.
         for (number, byte) in [(2, 2), (2, 0), (2, 3), (4, 4), (5, 0)] {
             let [plain, folded] = [old.clone(), old.folded()].map(|d| put(&d, number, byte));
             let again = put(&folded.folded(), 7, 7).folded();

@@ -1,5 +1,4 @@
-//! The explorer: every disk that a power cut may leave of a script, recovered
-//! and judged.
+//! The explorer: recovers and judges every disk that a power cut may leave of a script.
 
 use crate::cow::Cow;
 use crate::cut::{Bounds, Choice, CrashPoint, choices, crash_points};
@@ -14,28 +13,28 @@ use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// Outcomes that are remembered, at most.
+/// The most outcomes that are remembered.
 const KNOWN_MAX: usize = 250_000;
 
-/// From so many disks of a crash point on it pays to have an image for all of them.
+/// With this many disks of a crash point, a common image for them pays off.
 const MANY: usize = 16;
 
-/// One in so many looks whose outcome is known is done again.
+/// One in this many looks with a known outcome is repeated, as a check.
 const LOOK_AGAIN: u64 = 64;
 
-/// How far to go.
+/// How thorough the exploration is.
 #[derive(Clone, Copy, Debug)]
 pub struct Depth {
-    /// Which choices at each crash point.
+    /// The choices to try at each crash point.
     pub bounds: Bounds,
-    /// How often recovery itself is cut again, one in another.
+    /// How many levels of cuts of recovery itself are tried.
     pub nested: usize,
-    /// Which choices at each crash point of a recovery.
+    /// The choices to try at each crash point of a recovery.
     pub nested_bounds: Bounds,
-    /// Recovery is cut again in one of so many states, by their hashes.
+    /// Recovery is cut again in one of this many states, chosen by their hashes.
     pub nested_each: u64,
-    /// Flushes lie: then nothing is promised, but recovery must not panic, and
-    /// must say what is damaged.
+    /// Whether flushes lie. Then nothing is promised, but recovery must not panic, and must report
+    /// damage.
     pub lies: bool,
 }
 
@@ -61,21 +60,21 @@ impl Default for Depth {
     }
 }
 
-/// How much was looked at.
+/// How much was explored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Scripts.
     pub scripts: u64,
-    /// States: disks with a moment, each counted once a script.
+    /// States: pairs of a disk and a moment, each counted once per script.
     pub states: u64,
     /// Disks that were recovered, each counted once.
     pub recoveries: u64,
-    /// Recoveries that were run for that, first and second ones: of others it was
-    /// known what came of them, by what they read.
+    /// Recoveries that were run, first and second ones. The outcome of others was known from the
+    /// sectors that they read.
     pub runs: u64,
-    /// Looks that were run, in the same way.
+    /// Looks that were run; the outcome of others was known likewise.
     pub looks: u64,
-    /// Disks that a cut of a recovery left.
+    /// Disks left by cuts of recoveries.
     pub nested: u64,
 }
 
@@ -102,13 +101,12 @@ impl fmt::Display for Tally {
     }
 }
 
-/// One power cut: at which event of the trace, and what became of what was in
-/// flight.
+/// One power cut: the event of the trace, and the fate of the sectors in flight.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cut {
     /// The event's number.
     pub event: usize,
-    /// What became of it.
+    /// The fate of the sectors in flight.
     pub choice: Choice,
 }
 
@@ -119,7 +117,7 @@ pub struct Failure {
     pub subject: String,
     /// The script.
     pub script: String,
-    /// The cut, then those of recoveries.
+    /// The cut of the script, then those of recoveries.
     pub cuts: Vec<Cut>,
     /// What is wrong.
     pub what: String,
@@ -142,10 +140,10 @@ impl fmt::Display for Failure {
     }
 }
 
-/// What recovery did.
+/// The result of a recovery.
 struct Came {
     mended: Result<Vec<&'static str>, String>,
-    /// The sectors that it wrote, as it left them.
+    /// The sectors that it wrote, with their last content.
     left: BTreeMap<u64, Sector>,
 }
 
@@ -159,7 +157,7 @@ impl Came {
         Self { mended, left }
     }
 
-    /// Returns the disk as it was left.
+    /// Returns the disk after the recovery.
     fn on(&self, disk: &Disk) -> Disk {
         let mut after = disk.clone();
         for (number, content) in &self.left {
@@ -169,21 +167,21 @@ impl Came {
     }
 }
 
-/// What a look found.
+/// The result of a look.
 type Looked<F> = Result<Arc<F>, String>;
 
-/// A judgement that nothing is wrong: of what was found, which is kept so that no
-/// other takes its place.
+/// Judgements that found nothing wrong. The judged result is kept, so that no other can get its
+/// address.
 type Judged<F> = HashMap<(*const F, Vec<&'static str>, Moment), Arc<F>>;
 
-/// What came of recovering a disk.
+/// The outcome of recovering a disk.
 struct Outcome<F> {
     found: Result<Recovered<F>, String>,
-    /// What came of cuts of that.
+    /// The outcomes of cuts of this recovery.
     nested: Vec<(Cut, Arc<Self>)>,
 }
 
-/// Explores scripts of one subject. What is known of a disk is known for all.
+/// Explores scripts of one subject. Outcomes are remembered by disk, for all scripts.
 pub struct Explorer<'a, S: Subject> {
     subject: &'a S,
     depth: Depth,
@@ -192,16 +190,16 @@ pub struct Explorer<'a, S: Subject> {
     known: HashMap<(u64, usize), Arc<Outcome<S::Found>>>,
     recoveries: Traces<Arc<Came>>,
     looks: Traces<Looked<S::Found>>,
-    /// Of the script that is explored.
+    /// The judgements for the current script.
     judged: Judged<S::Found>,
     tally: Tally,
 }
 
 impl<'a, S: Subject> Explorer<'a, S> {
-    /// Makes the disk.
+    /// Makes an explorer, and the disk on which scripts begin.
     ///
     /// # Errors
-    /// In words.
+    /// Those of making the disk, in words.
     pub fn new(subject: &'a S, depth: Depth) -> Result<Self, String> {
         let disk = caught(|| subject.make())?;
         Ok(Self {
@@ -217,7 +215,7 @@ impl<'a, S: Subject> Explorer<'a, S> {
         })
     }
 
-    /// Returns what was looked at so far.
+    /// Returns how much was explored so far.
     pub fn tally(&self) -> Tally {
         self.tally
     }
@@ -234,7 +232,7 @@ impl<'a, S: Subject> Explorer<'a, S> {
     /// Runs a script and records it.
     ///
     /// # Errors
-    /// What is wrong without any cut.
+    /// A failure without any cut.
     pub fn record(&self, script: &S::Script) -> Result<(Trace, S::History), Box<Failure>> {
         let dev = Traced::new(self.disk.clone());
         let dev = Arc::new(if self.subject.keeping() {
@@ -247,10 +245,10 @@ impl<'a, S: Subject> Explorer<'a, S> {
         Ok((dev.take(), history))
     }
 
-    /// Looks at every state within the bounds.
+    /// Explores every state within the bounds.
     ///
     /// # Errors
-    /// The first that is wrong.
+    /// The first failure.
     pub fn explore(&mut self, script: &S::Script) -> Result<(), Box<Failure>> {
         let (trace, history) = self.record(script)?;
         self.tally.scripts += 1;
@@ -283,11 +281,11 @@ impl<'a, S: Subject> Explorer<'a, S> {
         Ok(())
     }
 
-    /// Looks at every state that recovery and a look can tell apart: choices
-    /// are made when a sector is read. At most `most` at each crash point.
+    /// Explores every state that recovery and a look can tell apart: a choice is made only when its
+    /// sector is read. Tries at most `most` states at each crash point.
     ///
     /// # Errors
-    /// The first that is wrong.
+    /// The first failure.
     pub fn explore_lazily(&mut self, script: &S::Script, most: u64) -> Result<(), Box<Failure>> {
         let (trace, history) = self.record(script)?;
         self.tally.scripts += 1;
@@ -327,10 +325,10 @@ impl<'a, S: Subject> Explorer<'a, S> {
         (odometer, result.map_err(|what| (choice, what)))
     }
 
-    /// Looks at one state, and at each cut of its recovery that is given.
+    /// Tries one state: the first cut, and the given cuts of its recoveries.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The failure in that state.
     pub fn replay(&mut self, script: &S::Script, cuts: &[Cut]) -> Result<(), Box<Failure>> {
         let (mut trace, history) = self.record(script)?;
         let mut moment = None;
@@ -390,7 +388,7 @@ impl<'a, S: Subject> Explorer<'a, S> {
         }
     }
 
-    /// Recovers a disk, on a trace; what it read, and what came of it.
+    /// Recovers a disk and records it. Returns the trace, the sectors read, and the result.
     fn recovery(&self, disk: &Disk) -> (Trace, Vec<Range<u64>>, Came) {
         let dev = Arc::new(Traced::new(disk.clone()).with_reads());
         let result = caught(|| self.subject.recover(dev.clone()));
@@ -400,7 +398,7 @@ impl<'a, S: Subject> Explorer<'a, S> {
         (trace, reads, came)
     }
 
-    /// Returns what comes of recovering a disk.
+    /// Returns the result of recovering a disk, from memory if it is known.
     fn came(&mut self, disk: &Disk) -> Arc<Came> {
         let known = self
             .recoveries
@@ -411,7 +409,7 @@ impl<'a, S: Subject> Explorer<'a, S> {
         }
     }
 
-    /// Recovers a disk, whatever is known of it already. Returns the trace as well.
+    /// Recovers a disk, even if the result is known. Returns the trace as well.
     fn came_anew(&mut self, disk: &Disk) -> (Trace, Arc<Came>) {
         self.tally.runs += 1;
         let (trace, reads, came) = self.recovery(disk);
@@ -461,7 +459,7 @@ impl<'a, S: Subject> Explorer<'a, S> {
         outcome
     }
 
-    /// Looks at a disk that was recovered.
+    /// Looks at a recovered disk.
     fn settled(&mut self, after: &Disk) -> Looked<S::Found> {
         if self.subject.settles() {
             let again = self.came(after);
@@ -515,10 +513,10 @@ impl<'a, S: Subject> Explorer<'a, S> {
     }
 }
 
-/// How an answer begins that was a panic.
+/// The prefix of an error that was a panic.
 const PANIC: &str = "a panic: ";
 
-/// Returns the answer; that of a panic is its words.
+/// Returns the result of `work`; a panic becomes an error with its message.
 pub(crate) fn caught<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         let words = panic.downcast_ref::<String>().map(String::as_str);

@@ -1,4 +1,4 @@
-//! Sectors that went bad on a disk at rest, and the kit of all such faults.
+//! Sectors that went bad on a disk at rest, and a kit of such faults.
 
 use crate::cut::garbage;
 use crate::disk::{Disk, SECTOR, Sector};
@@ -7,18 +7,18 @@ use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use volary_core::{BlockDevice, Error, Geometry, Result};
 
-/// What became of a sector.
+/// What happened to a sector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// It cannot be read.
     Unreadable,
     /// It holds zeros.
     Zeroed,
-    /// It holds what nobody wrote.
+    /// It holds bytes that nobody wrote.
     Random,
-    /// It holds what it held before, on an older disk.
+    /// It holds its content from an older disk.
     Stale,
-    /// It holds what was meant for the sector after it.
+    /// It holds the content of the sector after it.
     Misdirected,
 }
 
@@ -33,17 +33,17 @@ impl Fault {
     ];
 }
 
-/// A disk of which some sectors went bad.
+/// A disk with some bad sectors.
 #[derive(Clone, Debug)]
 pub struct Damaged {
-    /// What can be read.
+    /// The readable content.
     pub disk: Disk,
-    /// Which sectors cannot.
+    /// The sectors that cannot be read.
     pub unreadable: BTreeSet<u64>,
 }
 
-/// Lets `count` sectors from `first` on go bad in one way; `older` is what a
-/// stale one holds.
+/// Damages `count` sectors from `first` on in one way. `older` has the content for
+/// [`Fault::Stale`].
 pub fn damage(disk: &Disk, older: &Disk, fault: Fault, first: u64, count: u64) -> Damaged {
     let mut damaged = Damaged {
         disk: disk.clone(),
@@ -65,8 +65,8 @@ pub fn damage(disk: &Disk, older: &Disk, fault: Fault, first: u64, count: u64) -
     damaged
 }
 
-/// A device of such a disk. A sector that is written over as a whole can be
-/// read again: the disk takes another one for it.
+/// A device of a damaged disk. A sector that is overwritten as a whole can be read again: the disk
+/// remaps it.
 pub struct Worn(Mutex<Damaged>);
 
 impl Worn {

@@ -1,24 +1,26 @@
-//! Devices that move nothing: each request has a latency, and bytes pass at a rate.
+//! Devices without moving parts: each request has a latency, and bytes are transferred at a rate.
 
 use crate::spinning::Timed;
 
-/// A device's figures. Times are in microseconds, rates in bytes a microsecond, which are MB/s.
+/// A device's parameters. Times are in microseconds, rates in bytes per microsecond, which are
+/// MB/s.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Flash {
-    /// From a read's beginning to its first byte.
+    /// The time from the start of a read to its first byte.
     pub read_latency: f64,
-    /// From a write's beginning until it is taken.
+    /// The time from the start of a write until it is accepted.
     pub write_latency: f64,
     /// The rate of reads.
     pub reads: f64,
     /// The rate of writes.
     pub writes: f64,
-    /// Requests whose latencies pass at the same time.
+    /// How many requests may have their latencies at the same time.
     pub queue: usize,
 }
 
 impl Flash {
-    /// An SD card of the speed class A1, in round figures; all are assumed but its 1,500 reads and 500 writes a second.
+    /// An SD card of speed class A1, in round figures. All are assumed but its 1,500 reads and 500
+    /// writes per second.
     pub const CARD: Self = Self {
         read_latency: 660.0,
         write_latency: 2_000.0,
@@ -27,7 +29,7 @@ impl Flash {
         queue: 1,
     };
 
-    /// A SATA SSD, in round figures; all are assumed.
+    /// A SATA SSD, in round figures, all assumed.
     pub const SATA: Self = Self {
         read_latency: 90.0,
         write_latency: 60.0,
@@ -36,7 +38,7 @@ impl Flash {
         queue: 32,
     };
 
-    /// An NVMe SSD of the fourth generation, in round figures; all are assumed.
+    /// An NVMe SSD of the fourth generation, in round figures, all assumed.
     pub const NVME: Self = Self {
         read_latency: 60.0,
         write_latency: 20.0,
@@ -45,7 +47,8 @@ impl Flash {
         queue: 256,
     };
 
-    /// An object store in the same region, by one connection for each request, in round figures; all are assumed.
+    /// An object store in the same region, with one connection for each request, in round figures,
+    /// all assumed.
     pub const OBJECTS: Self = Self {
         read_latency: 25_000.0,
         write_latency: 40_000.0,
@@ -55,7 +58,7 @@ impl Flash {
     };
 }
 
-/// A device, and how long its requests have taken.
+/// A device, and the time that its requests have taken.
 #[derive(Clone, Debug)]
 pub struct FlashDisk {
     model: Flash,
@@ -86,7 +89,7 @@ impl Timed for FlashDisk {
         self.now += self.model.write_latency + len as f64 / self.model.writes;
     }
 
-    /// Lets the latencies of as many reads as the queue has room for pass together.
+    /// Performs reads in groups as large as the queue; each group has one latency.
     fn read_all(&mut self, reads: &[(u64, u64)]) {
         for some in reads.chunks(self.model.queue.max(1)) {
             let bytes: u64 = some.iter().map(|(_, len)| len).sum();

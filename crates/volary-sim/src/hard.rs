@@ -1,39 +1,42 @@
-//! A hard disk of the years since 2000 in virtual time: zones, a seek curve, rotation, a segment
-//! that is read ahead, and a queue that the disk serves in an order of its own.
+//! A hard disk from the years since 2000 in virtual time. It has zones, a seek curve, rotation, a
+//! segment that is read ahead, and a queue that it reorders.
 //!
-//! Its place on the platters is a byte's offset. From the outer edge to the inner one the rate falls
-//! linearly. Tracks are skewed so that a read over a border between them goes on at the same rate.
+//! The position on the platters is a byte's offset. The rate falls linearly from the outer edge to
+//! the inner one. Tracks are skewed so that a read across a border between them continues at the
+//! same rate.
 
 use crate::spinning::{Timed, rotational_delay};
 
-/// A hard disk's figures. Times are in microseconds, rates in bytes a microsecond, which are MB/s.
+/// A hard disk's parameters. Times are in microseconds, rates in bytes per microsecond, which are
+/// MB/s.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Model {
-    /// Bytes of the whole disk.
+    /// The capacity of the disk, in bytes.
     pub capacity: u64,
     /// The rate at the outer edge, where offsets begin.
     pub outer: f64,
     /// The rate at the inner edge.
     pub inner: f64,
-    /// One revolution.
+    /// The time of one revolution.
     pub revolution: f64,
-    /// The mean time of a random access: command, seek, half a revolution.
+    /// The mean time of a random access: command, seek and half a revolution.
     pub access: f64,
-    /// The shortest seek.
+    /// The time of the shortest seek.
     pub settle: f64,
-    /// What a command takes besides.
+    /// The overhead of a command.
     pub command: f64,
     /// The rate of the bus.
     pub bus: f64,
-    /// Bytes that are read ahead once a request is done.
+    /// How many bytes are read ahead after a request.
     pub segment: u64,
-    /// Requests among which the disk chooses the next one.
+    /// How many requests the disk chooses the next one from.
     pub queue: usize,
 }
 
 impl Model {
-    /// The fast disk of the DAFT paper, a Seagate ST373455LW on Ultra 320 SCSI. The paper's Table I gives
-    /// capacity, revolutions, rates, access and bus. Assumed: settle, command, segment, queue.
+    /// The fast disk of the DAFT paper, a Seagate ST373455LW on Ultra 320 SCSI. Capacity,
+    /// revolutions, rates, access and bus are from the paper's Table I. Assumed: settle, command,
+    /// segment, queue.
     pub const FAST: Self = Self {
         capacity: 73_000_000_000,
         outer: 128.0,
@@ -47,9 +50,9 @@ impl Model {
         queue: 32,
     };
 
-    /// The slow disk of the DAFT paper, a Maxtor 6Y160P0 on parallel ATA. The paper's Table I gives
-    /// capacity, revolutions, rates and access. Assumed: settle, command, bus, segment, and a queue
-    /// as if it had one.
+    /// The slow disk of the DAFT paper, a Maxtor 6Y160P0 on parallel ATA. Capacity, revolutions,
+    /// rates and access are from the paper's Table I. Assumed: settle, command, bus, segment, and a
+    /// queue, though it has none.
     pub const SLOW: Self = Self {
         capacity: 163_000_000_000,
         outer: 56.0,
@@ -63,7 +66,7 @@ impl Model {
         queue: 32,
     };
 
-    /// A disk of 8 TB and 7,200 revolutions a minute as it is sold today, in round figures; all are
+    /// A disk of 8 TB and 7,200 revolutions per minute as sold today, in round figures, all
     /// assumed.
     pub const TODAY: Self = Self {
         capacity: 8_000_000_000_000,
@@ -80,7 +83,7 @@ impl Model {
 
     /// Returns the time of a sequential read from the outer edge to `offset`.
     fn passed(&self, offset: f64) -> f64 {
-        // The integral of 1 / rate, of which the slope is constant.
+        // The integral of 1 / rate, where the rate has a constant slope.
         -(-offset * self.slope() / self.outer).ln_1p() / self.slope()
     }
 
@@ -89,9 +92,9 @@ impl Model {
         -(-passed * self.slope()).exp_m1() * self.outer / self.slope()
     }
 
-    /// Returns by how much the rate falls with each byte.
+    /// Returns by how much the rate falls per byte.
     fn slope(&self) -> f64 {
-        // A disk of one rate is nearly one.
+        // A disk of constant rate gets a tiny slope, to avoid a division by zero.
         ((self.outer - self.inner) / self.capacity as f64).max(1e-18)
     }
 
@@ -116,21 +119,22 @@ impl Model {
         if distance < rate * self.revolution {
             return 0.0;
         }
-        // For two random places, the mean of the square root of their distance is 8/15 of that of the capacity.
+        // For two random positions, the mean of the square root of their distance is 8/15 of that
+        // of the capacity.
         let mean = self.access - self.command - self.revolution / 2.0 - self.settle;
         self.settle + mean * 15.0 / 8.0 * (distance / self.capacity as f64).sqrt()
     }
 }
 
-/// A disk in a state: time, place of the arm, content of the segment.
+/// A disk and its state: time, position of the arm, content of the segment.
 #[derive(Clone, Debug)]
 pub struct HardDisk {
     model: Model,
     now: f64,
-    /// Where the head was at time `since`; it has read ahead from there.
+    /// The head's position at time `since`; it has read ahead from there.
     head: u64,
     since: f64,
-    /// Bytes that the segment holds, or receives as the head reads ahead.
+    /// Bytes that the segment holds, or will receive as the head reads ahead.
     segment: std::ops::Range<u64>,
 }
 
@@ -142,12 +146,12 @@ struct Queued {
     passed: f64,
 }
 
-/// The course of a read.
+/// The timing of a read, and the disk's state after it.
 struct Served {
-    /// When its first byte is read: the disk serves the earliest of its queue.
+    /// When its first byte is read: the disk chooses the request with the earliest.
     begins: f64,
     ends: f64,
-    /// State of the disk after it.
+    /// The disk's state after the read.
     head: u64,
     since: f64,
     from: u64,
@@ -165,7 +169,7 @@ impl HardDisk {
         }
     }
 
-    /// Returns where the head is at `time`: it reads ahead until the segment is full.
+    /// Returns the head's position at `time`: it reads ahead until the segment is full.
     fn head_at(&self, time: f64) -> u64 {
         let passed = self.model.passed(self.head as f64) + (time - self.since).max(0.0);
         let place = self.model.reached(passed) as u64;
@@ -177,17 +181,19 @@ impl HardDisk {
         self.turn_to(time, self.model.passed(offset as f64))
     }
 
-    /// Returns the rotational delay until the place passes under the head that a sequential read reaches in `passed`.
+    /// Returns the rotational delay until a place passes under the head; a sequential read reaches
+    /// that place in `passed`.
     fn turn_to(&self, time: f64, passed: f64) -> f64 {
         rotational_delay(time, passed, self.model.revolution)
     }
 
-    /// Returns whether the disk has what is at `offset`, or comes to it as it reads ahead.
+    /// Returns whether the byte at `offset` is in the segment, or will be once it is read ahead.
     fn is_ahead(&self, head: u64, offset: u64) -> bool {
         self.segment.contains(&offset) || (offset == self.segment.end && offset == head)
     }
 
-    /// Returns the first of the reads of which the first byte comes soonest, if the disk starts it at `time`.
+    /// Returns the index of the read whose first byte comes soonest, if the disk starts it at
+    /// `time`.
     fn soonest(&self, time: f64, reads: &[Queued]) -> Option<usize> {
         let head = self.head_at(time);
         let (mut soonest, mut best) = ((!reads.is_empty()).then_some(0), f64::INFINITY);
@@ -209,7 +215,7 @@ impl HardDisk {
         soonest
     }
 
-    /// Returns how a read goes that the disk starts at `time`.
+    /// Returns the timing of a read that the disk starts at `time`.
     fn served(&self, time: f64, offset: u64, len: u64) -> Served {
         let (model, end) = (&self.model, offset + len);
         let sent = time + len as f64 / model.bus;
@@ -224,7 +230,7 @@ impl HardDisk {
                 true => since + model.transfer(at, end - at),
                 false => since,
             };
-            // The head may be past the end of the request already, and stays there.
+            // The head may already be past the end of the request, and stays there.
             let begins = if offset < at { time } else { since.max(time) };
             let (head, since) = if end > at { (end, read) } else { (at, since) };
             return Served {
@@ -282,8 +288,8 @@ impl Timed for HardDisk {
         self.segment = 0..0;
     }
 
-    /// Serves next, of the commands in the queue, the one whose first byte comes soonest. Command overhead
-    /// passes while another command is served.
+    /// Serves the queued command whose first byte comes soonest next. Command overhead passes while
+    /// another command is served.
     fn read_all(&mut self, reads: &[(u64, u64)]) {
         let mut held: Vec<Queued> = Vec::with_capacity(self.model.queue.max(1));
         let mut coming = reads.iter().copied();
@@ -319,7 +325,7 @@ mod tests {
         assert!(off < percent, "{found} is {off:.2} % off {stated}");
     }
 
-    /// Returns the time of reads one by one.
+    /// Returns the total time of reads, one by one.
     fn time(model: Model, reads: impl IntoIterator<Item = (u64, u64)>) -> f64 {
         let mut disk = HardDisk::new(model);
         for (offset, len) in reads {
@@ -353,7 +359,7 @@ mod tests {
             let all = time(model, (0..4096).map(|i| (i * PAGE, PAGE)));
             let each = (all / 4096.0) / (model.command + PAGE as f64 / model.bus);
             let rate = PAGE as f64 * 4096.0 / all / model.outer;
-            // Whichever is slower: the commands or the platter.
+            // The slower of the two decides: the commands or the platter.
             assert!(each < 1.05 || rate > 0.95, "{model:?}: {each} {rate}");
         }
     }
@@ -399,7 +405,7 @@ mod tests {
         disk.read(PAGE, 1 << 20);
         let sent = model.command + (1 << 20) as f64 / model.bus;
         near(disk.now() - before, sent, 0.1);
-        // It has stopped at the segment's end: to go on, it waits for a part of a turn.
+        // It has stopped at the end of the segment: to continue, it waits for a part of a turn.
         let before = disk.now();
         disk.read(PAGE + (1 << 20), 4 << 20);
         assert!(disk.now() - before < model.revolution + model.transfer(0, 4 << 20));

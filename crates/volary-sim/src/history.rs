@@ -1,55 +1,54 @@
-//! What a volume promised while a script ran, and whether what is found after
-//! a power cut keeps it.
+//! The promises of a volume while a script ran, and whether the state after a power cut keeps them.
 
 use crate::trace::Moment;
 use crate::tree::{Node, Tree, split};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// What a volume promises over a power cut, beside that all of it is sound and
-/// no file holds what was not written to it.
+/// The promise of a volume for a power cut. In any case, the volume must be sound, and no file may
+/// hold bytes that were not written to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Promise {
-    /// Of what was changed since the last sync each change was made or not;
-    /// all else is there as it was synced. A file that was moved meanwhile is
-    /// there by one name or the other.
+    /// Each change since the last sync was made or not, independently of the others. All else is as
+    /// it was synced. A file that was moved since has one name or the other.
     Synced,
-    /// All operations up to some moment since the last sync, and none after.
+    /// The state after some operation since the last sync: all operations before it are there, and
+    /// none after it.
     Prefix,
 }
 
-/// What was on the volume after each operation of a script.
+/// The volume's tree after each operation of a script.
 #[derive(Clone, Debug)]
 pub struct History {
-    /// Before the first.
+    /// The tree before the first operation.
     pub before: Tree,
-    /// After each.
+    /// The tree after each operation.
     pub after: Vec<Tree>,
-    /// Which operations make all durable that was done before.
+    /// Which operations make all earlier changes durable.
     pub durable: Vec<bool>,
-    /// Which one ended the attachment.
+    /// The operation that ended the attachment.
     pub detached: Option<usize>,
 }
 
-/// A directory, by its number, and a name there.
+/// A directory, by its number, and a name in it.
 type Place = (u32, String);
 
-/// One node between the last sync and a power cut.
+/// The states of one node between the last sync and a power cut.
 #[derive(Default)]
 struct Known {
     is_dir: bool,
-    /// Where it was, and in which of the trees.
+    /// Its places, each with the indexes of the trees in which it was there.
     places: BTreeMap<Place, Vec<usize>>,
     /// A file's versions.
     contents: Vec<Arc<Vec<u8>>>,
-    /// In how many trees it is.
+    /// In how many trees it exists.
     count: usize,
 }
 
 type Nodes = BTreeMap<u32, Known>;
 
 impl History {
-    /// Returns the trees that the volume had from the last sync on that ended.
+    /// Returns the volume's trees since the last completed sync.
     fn window(&self, at: Moment) -> Vec<&Tree> {
         let mut ended = self.durable.iter().take(at.ended);
         let synced = ended.rposition(|durable| *durable);
@@ -64,15 +63,15 @@ impl History {
             .collect()
     }
 
-    /// Returns whether the attachment had been ended.
+    /// Returns whether the attachment has ended.
     pub fn is_detached(&self, at: Moment) -> bool {
         self.detached.is_some_and(|op| at.ended > op)
     }
 
-    /// Whether what was found keeps the promise.
+    /// Checks whether the tree that was found keeps the promise.
     ///
     /// # Errors
-    /// In words: which file or directory, and what is wrong with it.
+    /// Says which file or directory is wrong, and how.
     pub fn judge(&self, found: &Tree, promise: Promise, at: Moment) -> Result<(), String> {
         let window = self.window(at);
         let nodes = nodes(&window);
@@ -106,10 +105,10 @@ fn nodes(window: &[&Tree]) -> Nodes {
     nodes
 }
 
-/// Returns whether a content may be left of a file: its own bytes or zeros, as long as
-/// it was at some time, and with all that it had all the time.
+/// Returns whether this content is possible for a file. It must consist of the file's own bytes or
+/// zeros, have a length between its shortest and longest, and keep all bytes that never changed.
 fn fits(content: &[u8], tag: u32, file: &Known) -> bool {
-    // Most are as they were at some time.
+    // Most contents are the same as at some time.
     if file.contents.iter().any(|then| **then == content) {
         return true;
     }
@@ -135,11 +134,10 @@ fn fits(content: &[u8], tag: u32, file: &Known) -> bool {
     own && same && (least..=most).contains(&content.len())
 }
 
-/// Whether each change was made or not: every node that was found was there, in
-/// the directory in which it is, and every node that was there all the time is
-/// found in a place that it had.
+/// Checks that each change was made or not. Every node that was found must have been in its
+/// directory. Every node that existed all the time must be found in one of its places.
 fn each_change_or_not(found: &Tree, window: &[&Tree], nodes: &Nodes) -> Result<(), String> {
-    // Which directory each path may be.
+    // The directories that each path may be.
     let mut dirs: BTreeMap<&str, BTreeSet<u32>> = BTreeMap::from([("", BTreeSet::from([0]))]);
     let mut seen = BTreeSet::new();
     for (path, node) in found {
@@ -168,7 +166,7 @@ fn each_change_or_not(found: &Tree, window: &[&Tree], nodes: &Nodes) -> Result<(
     Ok(())
 }
 
-/// Returns whether what was found may be left of a node.
+/// Returns whether the node that was found may be a state of this one.
 fn may_be(found: &Node, number: u32, known: &Known) -> bool {
     match found {
         Node::Dir(_) => known.is_dir,
@@ -176,10 +174,10 @@ fn may_be(found: &Node, number: u32, known: &Known) -> bool {
     }
 }
 
-/// Returns whether a node was in one of these directories by the name of this path, or
-/// by a longer one for which FAT's short name (`ALONGN~1.TXT`) stands: the long
-/// one is lost when only the sector of the short one was written. Then it is
-/// not there, or is that of a node to which this one left it, or the reverse.
+/// Returns whether a node was in one of these directories by the name of this path, or by a long
+/// name that FAT's short name (`ALONGN~1.TXT`) replaces. The long name is lost if only the sector
+/// of the short one was written. It is then missing, or belongs to another node that had the place
+/// before or after this one.
 fn was_here(
     known: &Known,
     parents: &BTreeSet<u32>,
@@ -203,8 +201,8 @@ fn was_here(
     places.any(|place| parents.contains(&place.0) && (place.1 == name || stands_for(place)))
 }
 
-/// Returns whether two nodes were in a place, and nothing was at some time in between:
-/// neither took the place over from the other at one blow.
+/// Returns whether two nodes were in a place at different times, with the place empty in between.
+/// So neither replaced the other in one step.
 fn took_turns(place: &Place, a: &Known, b: &Known, nodes: &Nodes) -> bool {
     let times = |known: &Known| known.places.get(place).cloned().unwrap_or_default();
     let taken: BTreeSet<usize> = nodes.values().flat_map(times).collect();
@@ -225,7 +223,7 @@ fn strange(path: &str, node: &Node, never: bool) -> String {
     }
 }
 
-/// Whether what was found is one of these trees.
+/// Checks whether the tree that was found is one of these.
 fn is_one_of(found: &Tree, window: &[&Tree], nodes: &Nodes) -> Result<(), String> {
     let differ: Vec<Vec<String>> = window
         .iter()
@@ -241,7 +239,7 @@ fn is_one_of(found: &Tree, window: &[&Tree], nodes: &Nodes) -> Result<(), String
     }
 }
 
-/// Returns what is not as expected, in words.
+/// Returns the differences from the expected tree, in words.
 fn differences(found: &Tree, expected: &Tree, nodes: &Nodes) -> Vec<String> {
     let lost = expected.keys().filter(|path| !found.contains_key(*path));
     let lost = lost.map(|path| format!("{path} (not there)"));

@@ -1,9 +1,9 @@
-//! Choices that are made when they are asked for.
+//! Choices that are made on demand.
 //!
-//! Recovery does not look at each sector that was in flight, and what it does
-//! not look at need not be decided. So a sector is chosen when it is first
-//! read; the next run chooses otherwise at the last place where it can. In the
-//! end all choices that make a difference were made, and no others.
+//! Recovery does not read each sector that was in flight, and a sector that is never read need not
+//! be decided. So the fate of a sector is chosen when it is first read. The next run makes another
+//! choice at the last place where there is one. In the end, all choices that matter were made, and
+//! no others.
 
 use crate::cut::{Choice, CrashPoint, Fate};
 use crate::disk::{Disk, Sector};
@@ -12,15 +12,15 @@ use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use volary_core::{BlockDevice, Geometry, Result};
 
-/// Which choices the runs made, and which to make next.
+/// The choices that runs have made, and which to make next.
 #[derive(Clone, Debug, Default)]
 pub struct Odometer {
-    /// What was chosen, of how many.
+    /// The chosen number at each decision, and how many there are.
     wheels: Vec<(usize, usize)>,
 }
 
 impl Odometer {
-    /// Turns to the next row of choices; false if there is none.
+    /// Moves to the next combination of choices; false if there is none.
     pub fn turn(&mut self) -> bool {
         while let Some((chosen, of)) = self.wheels.pop() {
             if chosen + 1 < of {
@@ -40,16 +40,15 @@ impl Odometer {
     }
 }
 
-/// A device as a power cut left it, whose sectors in flight are decided when
-/// they are read.
+/// A device as a power cut left it. The fate of sectors in flight is decided when they are read.
 pub struct Lazy {
     state: Mutex<State>,
 }
 
 struct State {
     disk: Disk,
-    /// What each sector that is not decided may hold instead of what it does:
-    /// the writes, by their number in the crash point.
+    /// The possible contents of each undecided sector, besides its durable one: the writes, with
+    /// their index in the crash point.
     open: BTreeMap<u64, Vec<(usize, Sector)>>,
     odometer: Odometer,
     decided: usize,
@@ -57,7 +56,7 @@ struct State {
 }
 
 impl Lazy {
-    /// Returns the device for the next row of choices.
+    /// Returns the device for the next combination of choices.
     pub fn new(point: &CrashPoint, odometer: Odometer) -> Self {
         let mut open: BTreeMap<u64, Vec<(usize, Sector)>> = BTreeMap::new();
         for (i, (number, content)) in point.in_flight.iter().enumerate() {
@@ -74,8 +73,8 @@ impl Lazy {
         }
     }
 
-    /// Returns what was chosen, for [`Odometer::turn`]; and as a choice of the crash point,
-    /// in which sectors that nobody read are lost.
+    /// Returns the choices for [`Odometer::turn`], and the same choices for the crash point. In
+    /// those, sectors that nobody read are lost.
     pub fn chosen(&self) -> (Odometer, Choice) {
         let state = self.state.lock();
         (state.odometer.clone(), state.choice.clone())
@@ -83,7 +82,7 @@ impl Lazy {
 }
 
 impl State {
-    /// Decides the sectors of a range.
+    /// Decides the fate of a range of sectors.
     fn decide(&mut self, offset: u64, len: u64) {
         let sector = crate::SECTOR as u64;
         let range = offset / sector..(offset + len).div_ceil(sector);
@@ -123,7 +122,7 @@ impl BlockDevice for Lazy {
         in_range(&state.disk, offset, data.len() as u64)?;
         let sector = crate::SECTOR as u64;
         let end = offset + data.len() as u64;
-        // What is written over as a whole need not be decided.
+        // A sector that is overwritten as a whole need not be decided.
         if !offset.is_multiple_of(sector) {
             state.decide(offset, 1);
         }

@@ -1,58 +1,55 @@
-//! Simulated disks, recorded runs, and the explorer that shows what a power cut
-//! leaves of them.
+//! Simulated disks, recorded runs, and an explorer that shows what a power cut leaves of them.
 //!
 //! | module | what |
 //! |---|---|
-//! | [`disk`] | disks of memory that share what they have in common; their hashes |
+//! | [`disk`] | disks in memory that share common content; their hashes |
 //! | [`trace`] | a recorded run: writes, flushes, and when operations began and ended |
-//! | [`cut`] | what was in flight, what became of it, and the choices to look at |
-//! | [`lazy`] | choices made when a sector is read |
-//! | [`subject`] | the border: what is tortured |
-//! | [`explore`] | every state recovered and judged, cuts of recoveries too |
+//! | [`cut`] | the sectors in flight, their fate, and the choices to try |
+//! | [`lazy`] | choices that are made when a sector is read |
+//! | [`subject`] | the interface of a thing to be tortured |
+//! | [`explore`] | recovers and judges every state, also after cuts of recoveries |
 //! | [`Volume`] | a kind of volume as a subject: one row |
-//! | [`op`], [`tree`], [`history`] | what scripts do to volumes, what these hold then, what they promised |
-//! | [`Losing`], [`Progress`] | for a real process that is killed: it loses what it did not flush |
-//! | [`fault`] | sectors that went bad: the kit |
-//! | [`seek`] | what operations cost on a disk that turns: the Cedar paper's script model |
-//! | [`hard`] | a hard disk of the years since 2000 as a model: what requests take |
+//! | [`op`], [`tree`], [`history`] | operations of scripts, the resulting trees, and their promises
+//! |
+//! | [`Losing`], [`Progress`] | for a real process that is killed: loses what was not flushed |
+//! | [`fault`] | sectors that went bad: a kit of faults |
+//! | [`seek`] | the cost of operations on a rotating disk: the Cedar paper's script model |
+//! | [`hard`] | a model of a hard disk of the years since 2000 |
 //! | [`buffered`] | disks of about 1990, with a buffer that reads ahead |
-//! | [`flash`] | devices that move nothing |
+//! | [`flash`] | devices without moving parts |
 //! | [`preset`] | modelled disks by name |
-//! | [`Watched`] | a modelled disk that tells what it did |
-//! | [`Spinning`], [`Timed`] | a device whose requests take the time of a disk that turns |
+//! | [`Watched`] | a modelled disk that logs its requests |
+//! | [`Spinning`], [`Timed`] | a device whose requests take the time of a modelled disk |
 //! | [`scripts`] | all short scripts, and random long ones |
 //! | [`rng`] | random numbers from a seed |
 //!
 //! # The assumptions
 //!
-//! A simulated disk gives what [`volary_core::BlockDevice`] promises, and no
-//! more: each sector of [`SECTOR`] bytes that is in flight when power fails has
-//! been written or not, in any combination. A driver that wants to stand more
-//! asks for it: garbage in sectors in flight ([`Bounds::garbage`]), flushes that
-//! lie ([`Depth::lies`]).
+//! A simulated disk keeps the promise of [`volary_core::BlockDevice`], and no more. Each sector of
+//! [`SECTOR`] bytes that is in flight when power fails has been written or not, in any combination.
+//! A driver that claims to survive more asks for it: garbage in sectors in flight
+//! ([`Bounds::garbage`]), flushes that lie ([`Depth::lies`]).
 //!
-//! # How a driver joins
+//! # How to add a driver
 //!
-//! With a row: a [`Volume`] says how it is made, what makes good what a power cut
-//! left ([`Recovery`]), and what is promised then ([`Promise`]). Scripts are in words
-//! ([`op::Ops`]). Rows stand in `volary::torture`, where `volary torture` finds them.
+//! Add a row: a [`Volume`] says how it is made, how it is recovered after a power cut
+//! ([`Recovery`]), and what it then promises ([`Promise`]). Scripts are written in words
+//! ([`op::Ops`]). The rows are in `volary::torture`, where `volary torture` finds them.
 //!
-//! # How anything else joins
+//! # How to add anything else
 //!
-//! Implement [`Subject`]: make a disk, play a script on a [`Traced`] device
-//! (telling it when each operation begins and has ended), recover, look, judge.
-//! Then [`Explorer::explore`] looks at every state within the bounds of its
-//! [`Depth`], and [`Explorer::explore_lazily`] at all that recovery can tell
-//! apart. Three choices of the explorer matter to the one who joins:
+//! Implement [`Subject`]: make a disk, play a script on a [`Traced`] device (telling it when each
+//! operation begins and has ended), recover, look, judge. Then [`Explorer::explore`] tries every
+//! state within the bounds of its [`Depth`], and [`Explorer::explore_lazily`] all that recovery can
+//! tell apart. Three properties of the explorer matter for this:
 //!
-//! * Recovery and look see a disk, and not the script: what came of a disk is
-//!   known for all disks that hold the same wherever it read, and judged again
-//!   for each script and moment.
-//! * [`Moment`] says how many operations had begun and ended; only an operation
-//!   that has ended may have promised something.
-//! * Where [`Subject::settles`], a second recovery must write nothing.
+//! - Recovery and look see a disk, and not the script. So a result is reused for all disks with the
+//!   same content wherever it was read, and is judged again for each script and moment.
+//! - [`Moment`] says how many operations had begun and ended; only an operation that has ended may
+//!   have promised something.
+//! - If [`Subject::settles`], a second recovery must write nothing.
 //!
-//! A [`Failure`] prints the command that looks at the same state again.
+//! A [`Failure`] prints the command that reproduces the same state.
 #![forbid(unsafe_code)]
 #![cfg_attr(
     not(test),

@@ -1,4 +1,4 @@
-//! A device that loses what was not flushed when its process is killed.
+//! A device that loses unflushed data when its process is killed.
 
 use crate::disk::{SECTOR, Sector};
 use crate::rng::Rng;
@@ -7,13 +7,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use volary_core::{BlockDevice, Geometry, Result};
 
-/// At each write, one in so many of the waiting sectors goes down by itself.
+/// At each write, one in this many waiting sectors is written by itself.
 const ON_ITS_OWN: u64 = 16;
 
-/// A device over another that outlives the process, such as a file. Sectors that
-/// were written wait in memory until a flush, which puts them down one by one in
-/// any order; some go down before, as a disk writes from its cache when it likes.
-/// A process that is killed leaves what power cuts leave: of the sectors that wait
+/// A device over another that outlives the process, such as a file. Written sectors wait in memory
+/// until a flush, which writes them one by one in random order. Some are written earlier, as a disk
+/// may do from its cache. A process that is killed leaves the same states as a power cut: any of
+/// the waiting sectors may be written or not.
 /// any may be written or not.
 pub struct Losing {
     below: Arc<dyn BlockDevice>,
@@ -26,7 +26,7 @@ struct State {
 }
 
 impl Losing {
-    /// Over a device; the seed decides in which order sectors go down.
+    /// Returns a device over `below`; the seed decides the order in which sectors are written.
     pub fn new(below: Arc<dyn BlockDevice>, seed: u64) -> Self {
         Self {
             below,
@@ -41,7 +41,7 @@ impl Losing {
         self.below.write_at(number * SECTOR as u64, sector.bytes())
     }
 
-    /// Puts down one in `each` of the sectors that wait, in any order.
+    /// Writes one in `each` of the waiting sectors, in random order.
     fn put_some_down(&self, state: &mut State, each: u64) -> Result<()> {
         let State { waiting, rng } = state;
         let mut some: Vec<u64> = waiting.keys().copied().collect();
@@ -56,7 +56,7 @@ impl Losing {
         Ok(())
     }
 
-    /// What is read from `offset` on, with what waits.
+    /// Reads from `offset` on, including waiting sectors.
     fn read(&self, state: &State, offset: u64, buf: &mut [u8]) -> Result<()> {
         self.below.read_at(offset, buf)?;
         let sector = SECTOR as u64;
@@ -121,7 +121,7 @@ mod tests {
             let bytes = below.disk().to_vec();
             bytes.iter().filter(|b| **b == 7).count()
         };
-        // Some went down by themselves, most did not.
+        // Some sectors were written by themselves, most were not.
         assert!((1..10_000).contains(&there()), "{}", there());
         assert!(dev.write_at(64 * 512 - 1, &[1, 1]).is_err());
         dev.flush().unwrap();

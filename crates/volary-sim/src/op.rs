@@ -1,35 +1,35 @@
-//! What a script does to a volume, in words.
+//! The operations of a script, in words.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// One operation. Paths begin with a slash and have no blanks.
+/// One operation. Paths begin with a slash and have no spaces.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Op {
     /// Makes an empty file.
     Create(String),
-    /// Writes so many bytes at a place; both are multiples of 4.
+    /// Writes this many bytes at an offset; both are multiples of 4.
     Write(String, u64, usize),
-    /// Makes a file this long, a multiple of 4.
+    /// Truncates or extends a file to this length, a multiple of 4.
     Truncate(String, u64),
     /// Removes a file.
     Unlink(String),
     /// Makes a directory.
     Mkdir(String),
-    /// Removes one.
+    /// Removes a directory.
     Rmdir(String),
-    /// Renames, over what is there.
+    /// Renames a file or directory, and replaces an existing target.
     Rename(String, String),
-    /// Makes all durable.
+    /// Makes all changes durable.
     Sync,
-    /// Opens a file or directory and makes it durable.
+    /// Opens a file or directory and makes its changes durable.
     Fsync(String),
     /// Ends the attachment. Only at the end of a script.
     Detach,
 }
 
 impl Op {
-    /// The same, with the ends of names that are longer than `max` bytes.
+    /// Returns the operation with names cut to their last `max` bytes.
     #[must_use]
     pub fn with_names(&self, max: usize) -> Self {
         let short = |path: &String| {
@@ -106,7 +106,7 @@ impl FromStr for Op {
     }
 }
 
-/// Operations, one after the other. In words with `;` between.
+/// Operations, one after the other; in text, separated by `;`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Ops(pub Vec<Op>);
 
@@ -121,7 +121,7 @@ impl fmt::Display for Ops {
 }
 
 impl Ops {
-    /// The same, with the ends of names that are longer than `max` bytes.
+    /// Returns the operations with names cut to their last `max` bytes.
     #[must_use]
     pub fn with_names(&self, max: usize) -> Self {
         Self(self.0.iter().map(|op| op.with_names(max)).collect())

@@ -17,20 +17,20 @@ pub struct Preset {
     pub timing: Timing,
 }
 
-/// A model of what requests take.
+/// A model of the time that requests take.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Timing {
-    /// An arm and a platter; what passes under the head goes to memory at once.
+    /// An arm and a platter, without a buffer: bytes go to memory as they pass under the head.
     Unbuffered(Drive),
     /// A disk of about 1990, with a buffer.
     Buffered(Buffered),
     /// A hard disk of the years since 2000.
     Hard(Model),
-    /// A device that moves nothing.
+    /// A device without moving parts.
     Flash(Flash),
 }
 
-/// All of them: those of the papers first.
+/// All presets: those of the papers first.
 pub static PRESETS: &[Preset] = &[
     Preset::CAPRICORN,
     Preset::T300,
@@ -100,14 +100,14 @@ impl Preset {
         Timing::Hard(Model::SLOW),
     );
 
-    /// A present hard disk.
+    /// A hard disk of today.
     pub const HDD: Self = Self::new(
         "hdd",
         "hard disk of 8 TB as sold today, 7,200 revolutions a minute",
         Timing::Hard(Model::TODAY),
     );
 
-    /// Names a disk.
+    /// Makes a preset.
     pub const fn new(name: &'static str, what: &'static str, timing: Timing) -> Self {
         Self { name, what, timing }
     }
@@ -117,7 +117,7 @@ impl Preset {
         PRESETS.iter().find(|preset| preset.name == name)
     }
 
-    /// Returns its bytes; what moves nothing holds as many as one likes.
+    /// Returns the capacity in bytes; devices without moving parts have no limit.
     pub const fn capacity(&self) -> u64 {
         match &self.timing {
             Timing::Unbuffered(drive) => drive.capacity(),
@@ -137,8 +137,9 @@ impl Preset {
         }
     }
 
-    /// Returns bytes a microsecond in sequence: of a drive without a buffer, of its tracks; of others, of requests of
-    /// 64 KiB over the first 8 MiB, or over a quarter of a smaller disk.
+    /// Returns the sequential rate in bytes per microsecond. For a drive without a buffer, this is
+    /// the rate of its tracks. For others, it is measured with requests of 64 KiB over the first 8
+    /// MiB, or over a quarter of a smaller disk.
     pub fn bandwidth(&self) -> f64 {
         if let Timing::Unbuffered(drive) = self.timing {
             return (drive.track * crate::SECTOR as u64) as f64 / drive.revolution;

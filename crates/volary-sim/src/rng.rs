@@ -29,19 +29,19 @@ impl Rng {
         usize::try_from(self.below(len as u64)).unwrap_or(0)
     }
 
-    /// One of a list that is not empty.
+    /// Returns a random element of a list, which must not be empty.
     #[expect(clippy::indexing_slicing, reason = "the contract")]
     pub fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
         &from[self.index(from.len())]
     }
 
-    /// True once in `n` times.
+    /// Returns true with a probability of 1 in `n`.
     pub fn one_in(&mut self, n: u64) -> bool {
         self.below(n) == 0
     }
 }
 
-/// `len` bytes that `seed` alone decides, no two stretches alike.
+/// Returns `len` bytes that depend only on `seed`; no two parts are alike.
 pub fn pattern(seed: u64, len: usize) -> Vec<u8> {
     let mut rng = Rng::new(seed);
     let mut out = Vec::with_capacity(len.next_multiple_of(8));

@@ -1,19 +1,18 @@
-//! Scripts to torture volumes with: all short ones, and random long ones.
+//! Scripts for torturing volumes: all short ones, and random long ones.
 
 use crate::disk::SECTOR;
 use crate::op::{Op, Ops};
 use crate::rng::Rng;
 use crate::tree::{Node, Tree, apply};
 
-/// What [`PAIRED`] begins with: a directory with a file of more than a cluster,
-/// a short file beside it, an empty directory, and one with so many entries
-/// that it grows with a few more.
+/// The state that [`PAIRED`] starts from. It has a directory with a file of more than a cluster, a
+/// short file beside it, an empty directory, and a directory that a few more entries make grow.
 pub const PRESET: &str = "mkdir /d; create /a; write /a 0 1400; create /d/b; write /d/b 0 600; \
      mkdir /e; mkdir /full; create /full/1; create /full/2; create /full/3; create /full/4; \
      create /full/5; create /full/6; create /full/a-name-of-three-slots-of-its-own; \
      create /full/7; create /full/8";
 
-/// One of each kind of operation that matters, on what [`PRESET`] made.
+/// One operation of each kind that matters, on the state of [`PRESET`].
 pub const PAIRED: [&str; 24] = [
     "create /new",
     "create /d/a-long-name-that-takes-three-slots",
@@ -45,11 +44,11 @@ fn paired() -> Result<Vec<Op>, String> {
     PAIRED.iter().map(|op| op.parse()).collect()
 }
 
-/// Returns all scripts of two operations of [`PAIRED`], each with a sync after it or
-/// without: 2,304.
+/// Returns all scripts of two operations of [`PAIRED`], each with or without a sync after it:
+/// 2,304.
 ///
 /// # Errors
-/// None: the operations are well formed.
+/// Never: the operations are well formed.
 pub fn pairs() -> Result<Vec<Ops>, String> {
     let ops = paired()?;
     let mut all = Vec::new();
@@ -70,7 +69,7 @@ pub fn pairs() -> Result<Vec<Ops>, String> {
 /// Returns all scripts of three operations of [`PAIRED`], with a sync at the end: 13,824.
 ///
 /// # Errors
-/// None: the operations are well formed.
+/// Never: the operations are well formed.
 pub fn triples() -> Result<Vec<Ops>, String> {
     let ops = paired()?;
     let mut all = Vec::new();
@@ -94,8 +93,8 @@ const NAMES: [&str; 6] = [
     "c",
 ];
 
-/// Returns a random script of so many operations that can all be done on what `tree`
-/// holds. Files stay below `size_max` bytes.
+/// Returns a random script of `count` operations that are all possible on `tree`. Files stay below
+/// about `size_max` bytes.
 pub fn random(seed: u64, count: usize, tree: &Tree, size_max: u64) -> Ops {
     let mut rng = Rng::new(seed);
     let mut tree = tree.clone();
@@ -105,7 +104,7 @@ pub fn random(seed: u64, count: usize, tree: &Tree, size_max: u64) -> Ops {
             break;
         }
         let op = any(&mut rng, &tree, size_max);
-        // What a seed gives stays what it was, for the tests that name one.
+        // Keep the scripts of old seeds the same, for tests that name one.
         if !is_over_a_directory(&op, &tree) && apply(&mut tree, &op, 1) {
             ops.push(op);
         }
@@ -117,9 +116,9 @@ fn is_over_a_directory(op: &Op, tree: &Tree) -> bool {
     matches!(op, Op::Rename(_, to) if matches!(tree.get(to), Some(Node::Dir(_))))
 }
 
-/// A random script of so many operations, most of them writes of one to three times `step`
-/// bytes at the ends of a few files, in turns: blocks that follow each other in a file are
-/// taken at different times.
+/// Returns a random script of `count` operations. Most are writes of one to three times `step`
+/// bytes at the ends of a few files, in turns. So blocks that follow each other in a file are
+/// allocated at different times.
 pub fn in_turns(seed: u64, count: usize, tree: &Tree, step: u64) -> Ops {
     let mut rng = Rng::new(seed);
     let mut tree = tree.clone();
@@ -191,8 +190,8 @@ fn any(rng: &mut Rng, tree: &Tree, size_max: u64) -> Op {
     }
 }
 
-/// Returns a script without what writes to a sector that holds bytes of a file already:
-/// a disk that leaves garbage there takes them, whatever the driver does.
+/// Returns a script without operations that write to a sector with bytes of a file. A disk that
+/// leaves garbage there destroys them, whatever the driver does.
 pub fn without_overwriting(script: Ops, tree: &Tree) -> Ops {
     let mut tree = tree.clone();
     let fits = |op: &Op| {

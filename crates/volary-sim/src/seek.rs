@@ -1,12 +1,11 @@
-//! What operations cost on a disk that turns: the script model of the Cedar
-//! paper (Hagmann 1987, section 6), and a simulated disk to compare it with.
+//! The cost of operations on a rotating disk: the script model of the Cedar paper (Hagmann 1987,
+//! section 6), and a simulated disk to compare it with.
 //!
-//! A *script* adds up what an operation does to the arm and the platter: seeks,
-//! short seeks of a few cylinders, latencies of half a revolution, revolutions
-//! lost, waits for what has just gone past the head, and sectors transferred.
-//! A [`Turning`] disk does a recorded run request by request and knows where
-//! the arm and the platter are; what it takes is what the script predicts, as
-//! far as the script's author has thought of everything.
+//! A *script* adds up the effects of an operation on the arm and the platter. These are seeks,
+//! short seeks of a few cylinders, latencies of half a revolution, lost revolutions, waits for
+//! sectors that have just passed, and transfers. A [`Turning`] disk replays a recorded run request
+//! by request, and tracks the arm and the platter. Its time matches the script's prediction, as far
+//! as the author of the script thought of everything.
 
 use crate::disk::SECTOR;
 use crate::spinning::Timed;
@@ -15,24 +14,24 @@ use crate::trace::{Event, Trace};
 /// A disk's shape and speed. Times are in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Drive {
-    /// Sectors of a track.
+    /// Sectors per track.
     pub track: u64,
-    /// Tracks of a cylinder.
+    /// Tracks per cylinder.
     pub heads: u64,
     /// Cylinders of the disk.
     pub cylinders: u64,
-    /// One revolution.
+    /// The time of one revolution.
     pub revolution: f64,
-    /// A seek of one cylinder.
+    /// The time of a seek by one cylinder.
     pub seek_first: f64,
-    /// What each further cylinder adds.
+    /// The time that each further cylinder adds.
     pub seek_more: f64,
 }
 
 impl Drive {
-    /// A Trident T-300 as the paper's Dorado had it, in round figures: 3,600
-    /// revolutions a minute, 38 sectors of 512 bytes a track, 19 heads, 815
-    /// cylinders, 6 ms to the next cylinder and 55 ms over all.
+    /// A Trident T-300, as in the paper's Dorado, in round figures: 3,600 revolutions per minute,
+    /// 38 sectors of 512 bytes per track, 19 heads, 815 cylinders, 6 ms to the next cylinder and 55
+    /// ms across all.
     pub const TRIDENT: Self = Self {
         track: 38,
         heads: 19,
@@ -42,8 +41,9 @@ impl Drive {
         seek_more: 60.0,
     };
 
-    /// The AMPEX Capricorn of the FFS paper: 32 sectors of 512 bytes a track, 983 KB/s, so 3,600 revolutions a
-    /// minute; 330 MB, unformatted. Assumed: 16 tracks a cylinder, 1024 cylinders, and the seeks.
+    /// The AMPEX Capricorn of the FFS paper: 32 sectors of 512 bytes per track, 983 KB/s, so 3,600
+    /// revolutions per minute; 330 MB, unformatted. Assumed: 16 tracks per cylinder, 1024
+    /// cylinders, and the seeks.
     pub const CAPRICORN: Self = Self {
         track: 32,
         heads: 16,
@@ -58,12 +58,12 @@ impl Drive {
         self.track * self.heads * self.cylinders * SECTOR as u64
     }
 
-    /// Returns the time of so many sectors to go past the head.
+    /// Returns the time in which this many sectors pass under the head.
     pub fn transfer(&self, sectors: u64) -> f64 {
         self.revolution * sectors as f64 / self.track as f64
     }
 
-    /// Returns the time that the arm takes for so many cylinders; none for none.
+    /// Returns the time of a seek by this many cylinders; 0 for none.
     pub fn seek(&self, cylinders: u64) -> f64 {
         match cylinders {
             0 => 0.0,
@@ -71,7 +71,7 @@ impl Drive {
         }
     }
 
-    /// Returns an average seek: a third of the way over the disk.
+    /// Returns the time of an average seek: over a third of the disk.
     pub fn average_seek(&self) -> f64 {
         self.seek(self.cylinders / 3)
     }
@@ -81,7 +81,7 @@ impl Drive {
         sector / (self.track * self.heads)
     }
 
-    /// Returns where in a revolution a sector begins, from 0 to 1.
+    /// Returns the position in a revolution at which a sector begins, from 0 to 1.
     fn angle(&self, sector: u64) -> f64 {
         (sector % self.track) as f64 / self.track as f64
     }
@@ -90,22 +90,21 @@ impl Drive {
 /// A step of a script.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Step {
-    /// The arm goes somewhere else: an average seek.
+    /// A seek of average length.
     Seek,
-    /// The arm goes to so many cylinders from here.
+    /// A seek by this many cylinders.
     ShortSeek(u64),
-    /// Half a revolution, until a sector comes that may be anywhere.
+    /// Half a revolution: the wait for a sector at a random position.
     Latency,
     /// A whole revolution.
     Lost,
-    /// A revolution less so many sectors: back to the first of those that have
-    /// just gone past.
+    /// A revolution less this many sectors: back to the first of those that have just passed.
     Back(u64),
-    /// So many sectors are read or written, or go past.
+    /// This many sectors are read, written or passed.
     Transfer(u64),
 }
 
-/// Returns what a script predicts, in microseconds.
+/// Returns the time that a script predicts, in microseconds.
 pub fn predict(drive: &Drive, script: &[Step]) -> f64 {
     let time = |step: &Step| match *step {
         Step::Seek => drive.average_seek(),
@@ -118,13 +117,13 @@ pub fn predict(drive: &Drive, script: &[Step]) -> f64 {
     script.iter().map(time).sum()
 }
 
-/// Returns what an operation costs that finds what it needs in a cache in `hits` of all
-/// cases (0 to 1), by its scripts for a hit and for a miss.
+/// Returns the mean cost of an operation that finds its data in a cache in `hits` of all cases (0
+/// to 1). It has one script for a hit and one for a miss.
 pub fn weighted(drive: &Drive, hits: f64, hit: &[Step], miss: &[Step]) -> f64 {
     hits * predict(drive, hit) + (1.0 - hits) * predict(drive, miss)
 }
 
-/// A disk whose arm and platter are somewhere.
+/// A rotating disk and its current position.
 #[derive(Clone, Debug)]
 pub struct Turning {
     drive: Drive,
@@ -143,23 +142,23 @@ impl Turning {
         }
     }
 
-    /// Reads or writes sectors in one request: the arm goes there, the first
-    /// sector comes round, all go past. Tracks and cylinders are laid out so
-    /// that going on to the next costs nothing but a seek's time of turning.
+    /// Reads or writes sectors in one request: seeks, waits for the first sector, and lets all
+    /// pass. Tracks and cylinders are skewed so that going on to the next cylinder costs only the
+    /// time of a seek.
     pub fn request(&mut self, first: u64, count: u64) {
         let drive = self.drive;
         let cylinder = drive.cylinder(first);
         self.now += drive.seek(cylinder.abs_diff(self.cylinder));
         let here = (self.now / drive.revolution).fract();
         let wait = (drive.angle(first) - here).rem_euclid(1.0);
-        // Where it is at the sector but for rounding, it waits for nothing.
+        // If the head is at the sector apart from rounding, there is no wait.
         let wait = if wait > 1.0 - 1e-9 { 0.0 } else { wait };
         self.now += wait * drive.revolution + drive.transfer(count);
         self.cylinder = drive.cylinder(first + count.saturating_sub(1));
         self.now += drive.seek(self.cylinder - cylinder);
     }
 
-    /// Does what was recorded: reads and writes, in order.
+    /// Replays a recorded run: reads and writes, in order.
     pub fn play(&mut self, trace: &Trace) {
         for event in &trace.events {
             match event {
@@ -205,7 +204,7 @@ mod tests {
 
     const DRIVE: Drive = Drive::TRIDENT;
 
-    /// Returns the mean time of `work` on disks whose arm and platter are anywhere.
+    /// Returns the mean time of `work` on disks with a random position of arm and platter.
     fn mean(work: impl Fn(&mut Turning, &mut Rng)) -> f64 {
         let mut rng = Rng::new(1);
         let rounds = 4000;
@@ -240,7 +239,7 @@ mod tests {
             Step::Lost,
             Step::Transfer(1),
         ];
-        // The sector after the two has begun to go past when it is to be written.
+        // The sector after the two has already begun to pass when it is to be written.
         let measured = mean(|disk, rng| {
             let first = rng.below(DRIVE.cylinders) * DRIVE.track * DRIVE.heads;
             disk.request(first, 3);
@@ -253,7 +252,7 @@ mod tests {
 
     #[test]
     fn a_short_seek_and_a_latency_hold_on_the_disk() {
-        // What is done with the first sector before the others are asked for.
+        // The time for processing the first sector before the others are requested.
         const PAUSE: u64 = 10_000;
         let script = [Step::Seek, Step::Latency, Step::Transfer(1)];
         let there = [Step::ShortSeek(4), Step::Latency, Step::Transfer(8)];
@@ -289,7 +288,7 @@ mod tests {
         asked.request(1, 2);
         asked.request(40, 2);
         assert!((played.now() - asked.now()).abs() < 1e-6);
-        // From the end of one sector to the start of another: no whole turn.
+        // From the end of one sector to the start of another takes less than a turn.
         assert!(played.now() < 2.0 * DRIVE.revolution);
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use volary_core::{BlockDevice, Geometry, Read, Result};
 
-/// A modelled disk: how long requests take. Times are in microseconds.
+/// A modelled disk: it tells how long requests take. Times are in microseconds.
 pub trait Timed: Send {
     /// Returns the time since the beginning.
     fn now(&self) -> f64;
@@ -49,12 +49,12 @@ impl Timed for Box<dyn Timed> {
     }
 }
 
-/// Returns the rotational delay at `time` until a place comes under the head that passes it at `passed`, and each
-/// `revolution` after that.
+/// Returns the rotational delay at `time` until a place comes under the head. The place passes the
+/// head at `passed`, and once per `revolution` before and after that.
 pub(crate) fn rotational_delay(time: f64, passed: f64, revolution: f64) -> f64 {
     let turns = (passed - time) / revolution;
     let wait = turns - turns.floor();
-    // A whole turn that only rounding asks for is none.
+    // A whole turn that is only due to rounding counts as none.
     let wait = if wait > 1.0 - 1e-6 { 0.0 } else { wait };
     wait * revolution
 }

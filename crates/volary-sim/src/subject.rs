@@ -1,4 +1,4 @@
-//! The border: what is tortured.
+//! The interface of a thing to be tortured.
 
 use crate::disk::Disk;
 use crate::trace::{Moment, Traced};
@@ -7,49 +7,46 @@ use std::ops::Range;
 use std::sync::Arc;
 use volary_core::BlockDevice;
 
-/// Something that keeps what it was given over a power cut. A driver with a
-/// format is one by a row of [`Volume`](crate::Volume); a log or a table alone
-/// can be one by this trait.
+/// A thing that must keep data over a power cut. A driver with a format becomes one by a row of
+/// [`Volume`](crate::Volume); a log or a table alone can implement this trait.
 ///
-/// All of it is repeated many times and must do the same each time: no clock,
-/// no randomness, no state. What it reads of the disk is all that it knows. Answers in words say what is wrong; a panic is
-/// caught and counts as such an answer.
+/// All methods are called many times and must be deterministic: no clock, no randomness, no state.
+/// They know nothing but what they read from the disk. Errors say in words what is wrong; a panic
+/// is caught and counts as such an error.
 pub trait Subject: Sync {
-    /// What it does, so that it can be done again: printed with a failure.
+    /// The operations of a run, in a form that can be repeated: printed with a failure.
     type Script: fmt::Display;
-    /// What a run of a script knows: what was asked for, in which order, and
-    /// what each operation promised.
+    /// The knowledge from a run of a script: what was requested, in which order, and what each
+    /// operation promised.
     type History;
-    /// What is on a disk after recovery.
+    /// The content of a disk after recovery.
     type Found: PartialEq;
 
-    /// Returns its name in commands.
+    /// Returns the subject's name in commands.
     fn name(&self) -> &str;
 
-    /// Returns a new disk, on which scripts begin.
+    /// Returns a new disk, from which scripts start.
     ///
     /// # Errors
-    /// In words.
+    /// A description of what is wrong.
     fn make(&self) -> Result<Disk, String>;
 
-    /// Runs a script, and tells the device when each operation begins and when
-    /// it has ended.
+    /// Runs a script, and tells the device when each operation begins and when it has ended.
     ///
-    /// # Errors
+    /// A description, if the script does not run as it must without any power cut.
     /// In words, if it does not run as it must without any power cut.
     fn play(&self, script: &Self::Script, dev: &Arc<Traced>) -> Result<Self::History, String>;
 
-    /// Returns whether the device says that it keeps in memory what it was given
+    /// Returns whether the device claims to keep written data in memory
     /// ([`BlockDevice::is_cached`]).
     fn keeping(&self) -> bool {
         false
     }
 
-    /// Makes good what a power cut left; what it mended, in codes, if it has
-    /// any.
+    /// Repairs what a power cut left. Returns the codes of the repairs, if it has any.
     ///
     /// # Errors
-    /// In words, if there is more than a power cut may leave.
+    /// A description, if there is more damage than a power cut may cause.
     fn recover(&self, dev: Arc<dyn BlockDevice>) -> Result<Vec<&'static str>, String>;
 
     /// Returns whether a second recovery must write nothing.
@@ -57,24 +54,23 @@ pub trait Subject: Sync {
         true
     }
 
-    /// Sectors that a look only finds to hold nothing that is wanted, as a second
-    /// recovery has found just before: disks that differ in these alone are looked
-    /// at alike, but for one in 64, which must bear that out. None if there is no
-    /// second recovery, or a look writes.
+    /// Returns sectors that a look only finds to be unused, as a second recovery found just before.
+    /// Disks that differ only in these share the result of a look, except for one in 64, which is
+    /// checked. Empty if there is no second recovery, or if a look writes.
     fn aside(&self, _disk: &Disk) -> Range<u64> {
         0..0
     }
 
-    /// Looks at all of it after recovery. It may write.
+    /// Looks at all of the disk after recovery. It may write.
     ///
     /// # Errors
-    /// In words, if it is damaged.
+    /// A description, if the disk is damaged.
     fn look(&self, dev: Arc<dyn BlockDevice>) -> Result<Self::Found, String>;
 
-    /// Whether what was found keeps the promises of a script that was so far.
+    /// Checks whether the content keeps the promises of a script that had come this far.
     ///
     /// # Errors
-    /// In words: which promise, and what was found instead.
+    /// Says which promise is broken, and what was found instead.
     fn judge(
         &self,
         found: &Recovered<Self::Found>,
@@ -83,17 +79,17 @@ pub trait Subject: Sync {
     ) -> Result<(), String>;
 }
 
-/// What recovery made of a disk.
+/// The result of recovering a disk.
 #[derive(Clone, Debug)]
 pub struct Recovered<F> {
-    /// What was mended.
+    /// The codes of the repairs.
     pub mended: Vec<&'static str>,
-    /// What is there now.
+    /// The content afterwards.
     pub found: Arc<F>,
 }
 
 impl<F> Recovered<F> {
-    /// Returns what was mended, and what is there then.
+    /// Combines the repairs and the content.
     pub fn new(mended: Vec<&'static str>, found: F) -> Self {
         Self {
             mended,

@@ -5,32 +5,32 @@ use parking_lot::Mutex;
 use std::ops::Range;
 use volary_core::{BlockDevice, Geometry, Kind, Result};
 
-/// What happened on a device, and above it.
+/// An event on a device, or of the operations above it.
 #[derive(Clone, Debug)]
 pub enum Event {
     /// A read: byte offset and length.
     Read(u64, u64),
     /// A write, in one request: sectors by number, with their new content.
     Write(Vec<(u64, Sector)>),
-    /// All writes before it are durable.
+    /// All earlier writes are durable.
     Flush,
     /// An operation, by its number in the script, began.
     Began(usize),
-    /// It ended: what it promises holds from here on.
+    /// The operation ended: its promise holds from here on.
     Ended(usize),
 }
 
-/// A recorded run: the disk at its beginning, and what happened then.
+/// A recorded run: the disk at its beginning, and the events since.
 #[derive(Clone, Debug)]
 pub struct Trace {
-    /// The disk before.
+    /// The disk at the beginning.
     pub disk: Disk,
-    /// In order.
+    /// The events in order.
     pub events: Vec<Event>,
 }
 
 impl Trace {
-    /// Takes the reads out: the sectors of each.
+    /// Removes the reads from the trace, and returns the sectors of each.
     pub(crate) fn take_reads(&mut self) -> Vec<Range<u64>> {
         let mut reads = Vec::new();
         self.events.retain(|event| match event {
@@ -44,7 +44,7 @@ impl Trace {
     }
 }
 
-/// How far a script was when the power failed.
+/// How far a script had come when the power failed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Moment {
     /// Operations that had begun: all before this one.
@@ -54,7 +54,7 @@ pub struct Moment {
 }
 
 impl Moment {
-    /// What an event changes of it.
+    /// Updates the moment for an event.
     pub(crate) fn pass(&mut self, event: &Event) {
         match event {
             Event::Began(op) => self.began = self.began.max(op + 1),
@@ -100,8 +100,7 @@ impl Traced {
         self
     }
 
-    /// Makes the device say that it keeps in memory what it was given
-    /// ([`BlockDevice::is_cached`]).
+    /// Makes the device claim to keep written data in memory ([`BlockDevice::is_cached`]).
     #[must_use]
     pub fn keeping(mut self) -> Self {
         self.cached = true;
@@ -113,12 +112,12 @@ impl Traced {
         self.state.lock().trace.events.push(Event::Began(op));
     }
 
-    /// Notes that an operation has ended: what it promises holds.
+    /// Notes that an operation has ended, so that its promise holds.
     pub fn end(&self, op: usize) {
         self.state.lock().trace.events.push(Event::Ended(op));
     }
 
-    /// Returns what was recorded so far; recording goes on with a new trace.
+    /// Returns the trace so far; recording continues with a new one.
     pub fn take(&self) -> Trace {
         let mut state = self.state.lock();
         let disk = state.now.clone();
@@ -129,7 +128,7 @@ impl Traced {
         std::mem::replace(&mut state.trace, new)
     }
 
-    /// Returns the disk as it is now, with all that was written.
+    /// Returns the disk as it is now, with all writes.
     pub fn disk(&self) -> Disk {
         self.state.lock().now.clone()
     }
@@ -144,7 +143,7 @@ pub(crate) fn in_range(disk: &Disk, offset: u64, len: u64) -> Result<()> {
     }
 }
 
-/// Returns the sectors that a request is about.
+/// Returns the sectors that a request touches.
 pub(crate) fn sectors(offset: u64, len: u64) -> Range<u64> {
     let sector = SECTOR as u64;
     offset / sector..(offset + len).div_ceil(sector)

@@ -1,26 +1,25 @@
-//! What came of work on disks, known by what the work read.
+//! A memory of results of work on disks, by the sectors that the work read.
 //!
-//! Work that does the same each time reads at first what it always reads, then
-//! what that leads it to, and so on. So two disks that hold the same wherever it
-//! read of one come to the same, whatever else is on them.
+//! Deterministic work always reads the same sectors first, then those that their content leads to,
+//! and so on. So it has the same result on two disks with the same content wherever it read, even
+//! if they differ elsewhere.
 
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// Steps that are remembered, at most.
+/// The most steps that are remembered.
 const STEPS_MAX: usize = 2_000_000;
 
-/// All that was read so far, as a tree: from each reading one branch for each
-/// content that was found there.
+/// All readings so far, as a tree: each reading has one branch for each content that was found.
 pub(crate) struct Traces<T> {
     steps: Vec<Step<T>>,
     next: HashMap<(usize, u64), usize>,
 }
 
 enum Step<T> {
-    /// These sectors are read.
+    /// These sectors are read next.
     Read(Range<u64>),
-    /// That is all, and this comes of it.
+    /// The work ends here, with this result.
     Done(T),
 }
 
@@ -34,8 +33,8 @@ impl<T> Default for Traces<T> {
 }
 
 impl<T> Traces<T> {
-    /// Returns what comes of the work on a disk, if it is known; `content` hashes what the
-    /// disk has in sectors.
+    /// Returns the result of the work on a disk, if it is known; `content` hashes the content of
+    /// sectors.
     pub(crate) fn find(&self, content: impl Fn(&Range<u64>) -> u64) -> Option<&T> {
         let mut at = 0;
         loop {
@@ -46,10 +45,10 @@ impl<T> Traces<T> {
         }
     }
 
-    /// Notes what came of work that read these sectors in this order.
+    /// Notes the result of work that read these sectors in this order.
     ///
     /// # Errors
-    /// In words, if the work did not do the same each time.
+    /// A description, if the work is not deterministic.
     pub(crate) fn note(
         &mut self,
         reads: &[Range<u64>],
@@ -62,7 +61,7 @@ impl<T> Traces<T> {
         let mut at = (!self.steps.is_empty()).then_some(0);
         let mut branch = None;
         for (i, sectors) in reads.iter().enumerate() {
-            // What was read before says nothing more.
+            // Sectors that were read before add no information.
             let before = reads.iter().take(i);
             let is_in = |r: &Range<u64>| r.start <= sectors.start && sectors.end <= r.end;
             if before.clone().any(is_in) {
@@ -102,7 +101,7 @@ const NOT_THE_SAME: &str = "what reads the same goes on otherwise";
 mod tests {
     use super::*;
 
-    /// Reads sector 0, and the one that it names.
+    /// Reads sector 0, and the sector whose number is there.
     fn work(disk: &[u64]) -> (Vec<Range<u64>>, u64) {
         let second = disk[0];
         let again = vec![0..1, second..second + 1, 0..1];

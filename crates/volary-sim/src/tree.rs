@@ -1,12 +1,11 @@
-//! What a volume holds, and what a script says that it should.
+//! The content of a volume, found or expected.
 
 use crate::op::Op;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use volary_core::{Cookie, Ctx, DirBuf, FileKind, Fs, Mode, Name, NodeId};
 
-/// Directories in one another, entries of one, and bytes of a file that are
-/// read, at most.
+/// The limits for reading a volume: nested directories, entries of one, and bytes of a file.
 const DEPTH_MAX: usize = 100;
 const ENTRIES_MAX: usize = 10_000;
 const SIZE_MAX: u64 = 16 << 20;
@@ -14,28 +13,27 @@ const SIZE_MAX: u64 = 16 << 20;
 /// A node that was found, or is expected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Node {
-    /// A directory; where it is expected, with a number that no other node has.
+    /// A directory; if it is expected, with a number that no other node has.
     Dir(u32),
-    /// A file, with its content; and, where it is expected, the four bytes that
-    /// no other file's content has.
+    /// A file with its content; if it is expected, with the four bytes that only its content has.
     File(u32, Arc<Vec<u8>>),
 }
 
 /// All nodes but the root, by path.
 pub type Tree = BTreeMap<String, Node>;
 
-/// Returns the directory that a path is in, `""` for the root, and its name there.
+/// Returns a path's directory, `""` for the root, and its name there.
 pub fn split(path: &str) -> (&str, &str) {
     path.rsplit_once('/').unwrap_or(("", path))
 }
 
-/// Returns the bytes of a file at a place: its four over and over.
+/// Returns the content of a file: its four bytes repeated.
 pub fn content(tag: u32, len: usize) -> Vec<u8> {
     tag.to_le_bytes().into_iter().cycle().take(len).collect()
 }
 
-/// Does an operation to a tree; `tag` is a new node's. False if it cannot be
-/// done, and then nothing is.
+/// Applies an operation to a tree; `tag` is for a new node. Returns false, and changes nothing, if
+/// the operation is impossible.
 pub fn apply(tree: &mut Tree, op: &Op, tag: u32) -> bool {
     let is_dir = |tree: &Tree, p: &str| p.is_empty() || matches!(tree.get(p), Some(Node::Dir(_)));
     let free = |tree: &Tree, p: &str| {
@@ -82,7 +80,7 @@ pub fn apply(tree: &mut Tree, op: &Op, tag: u32) -> bool {
     true
 }
 
-/// Returns whether nothing is in a directory.
+/// Returns whether a directory is empty.
 fn is_empty(tree: &Tree, dir: &str) -> bool {
     let below = format!("{dir}/");
     !tree.keys().any(|path| path.starts_with(&below))
@@ -108,7 +106,7 @@ fn rename(tree: &mut Tree, from: &str, to: &str) -> bool {
     true
 }
 
-/// Gives a node another path, and all that is below it.
+/// Moves a node, and all below it, to another path.
 fn move_to(tree: &mut Tree, from: &str, to: &str) {
     let below = format!("{from}/");
     if let Some(node) = tree.remove(from) {
@@ -130,8 +128,8 @@ fn move_to(tree: &mut Tree, from: &str, to: &str) {
 /// Reads all of a volume.
 ///
 /// # Errors
-/// In words: what the volume answers, or a name that was listed twice, or more
-/// than a small volume holds.
+/// A description: an error of the volume, a name that is listed twice, or more content than a small
+/// volume holds.
 pub fn read(fs: &Fs, cx: &Ctx<'_>) -> Result<Tree, String> {
     let mut tree = Tree::new();
     let mut todo = vec![(String::new(), fs.root())];

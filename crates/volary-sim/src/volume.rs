@@ -1,4 +1,4 @@
-//! Volumes of a format as subjects: one row each.
+//! Volumes of a format as subjects, one row for each.
 
 mod enduring;
 mod kill;
@@ -21,75 +21,75 @@ use volary_core::{
     Make, Mode, Name, NodeId, Options, Quiet, RenameFlags, Result, SetAttr, Time,
 };
 
-/// What free space holds before a volume is made: it must never be seen.
+/// The content of free space before a volume is made, which must never be seen.
 const STALE: u8 = 0xdb;
 
-/// What makes good what a power cut left.
+/// How a volume is recovered after a power cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recovery {
-    /// `fsck -p`, which must leave nothing; then the volume is attached.
+    /// By `fsck -p`, which must leave nothing unrepaired; then the volume is attached.
     Preen,
-    /// Attaching it; then `fsck -n` must find nothing.
+    /// By attaching it; then `fsck -n` must find nothing.
     Attach,
 }
 
-/// Something that stands between a driver and the device: a planted mistake.
+/// Returns a layer between a driver and the device: a planted mistake.
 pub type Between = fn(Arc<dyn BlockDevice>) -> Arc<dyn BlockDevice>;
 
-/// Which sectors of a volume that was made are the log.
+/// Returns the sectors of the log of a new volume.
 pub type Aside = fn(&dyn BlockDevice) -> Result<Range<u64>>;
 
-/// A kind of volume to be tortured, with what it promises.
+/// A kind of volume to be tortured, and its promises.
 #[derive(Clone, Copy)]
 pub struct Volume {
-    /// Its name in commands.
+    /// The name in commands.
     pub name: &'static str,
-    /// Its format.
+    /// The format.
     pub format: &'static dyn Format,
     /// The kind for [`Format::make`].
     pub kind: &'static str,
-    /// Bytes of the device: small, so that little of it is read in vain.
+    /// The size of the device in bytes; small, so that little is read in vain.
     pub size: u64,
     /// Options of `make`.
     pub make: &'static str,
     /// Options of `attach`.
     pub attach: &'static str,
-    /// Files that `make` leaves there, whatever they hold.
+    /// Files that `make` creates, with any content.
     pub own: &'static [&'static str],
-    /// A script that is done before the others, in words.
+    /// A script in words that is run before the others.
     pub preset: &'static str,
-    /// Longest name that it keeps, in bytes: of longer ones in scripts, the end is taken.
+    /// Longest name that the volume keeps, in bytes: longer names in scripts are cut to their ends.
     pub names: usize,
-    /// Random scripts are of files that grow in turns, by so many bytes; 0 for all kinds of
-    /// operations alike.
+    /// If not 0, random scripts let files grow in turns, in units of this many bytes; otherwise
+    /// they use all kinds of operations.
     pub turns: u64,
-    /// What makes good what a power cut left.
+    /// How the volume is recovered.
     pub recovery: Recovery,
-    /// What is promised then.
+    /// What is promised after that.
     pub promise: Promise,
-    /// The finding that says that a volume was not cleanly left: where a check
-    /// finds anything to mend, it must find that.
+    /// The code of the finding that a volume was not cleanly detached. A check that repairs
+    /// anything must report it too.
     pub dirty: Option<&'static str>,
-    /// Whether each operation but a write makes all durable, that was done before and itself.
+    /// Whether each operation, except a write, makes itself and all earlier ones durable.
     pub synchronous: bool,
-    /// Whether the device says that it keeps what it was given in memory.
+    /// Whether the device claims to keep written data in memory.
     pub keeping: bool,
-    /// Whether the volume survives garbage in sectors in flight, except in those of
-    /// files that were overwritten in place.
+    /// Whether the volume survives garbage in sectors in flight, except in files that were
+    /// overwritten in place.
     pub garbage: bool,
-    /// What stands between the driver and the device.
+    /// A layer between the driver and the device.
     pub between: Option<Between>,
-    /// The sectors that hold nothing once a second recovery had nothing to do
+    /// Returns the sectors that are unused once a second recovery had nothing to do
     /// ([`Subject::aside`]).
     pub aside: Option<Aside>,
 }
 
-/// Returns whether an operation makes all durable that was done before, on any volume.
+/// Returns whether an operation makes all earlier ones durable, on any volume.
 fn is_durable(op: &Op) -> bool {
     matches!(op, Op::Sync | Op::Fsync(_) | Op::Detach)
 }
 
-/// Runs `work` as root, at a time that `step` decides.
+/// Runs `work` as root, at a time that depends on `step`.
 fn with_ctx<R>(step: usize, work: impl FnOnce(&Ctx<'_>) -> R) -> R {
     let (cred, cancel) = (Cred::root(), Cancel::new());
     work(&Ctx {
@@ -106,7 +106,7 @@ fn walk(fs: &Fs, cx: &Ctx<'_>, path: &str) -> Result<NodeId> {
     })
 }
 
-/// Opens a node for a while.
+/// Opens a node for the duration of `work`.
 fn opened<R>(
     fs: &Fs,
     cx: &Ctx<'_>,
@@ -121,10 +121,10 @@ fn opened<R>(
     closed.map(|()| answer)
 }
 
-/// Does an operation that can be done; `tag` is that of the file it is about.
+/// Performs an operation that is possible; `tag` is that of the file it writes to.
 ///
 /// # Errors
-/// Of the file system.
+/// Those of the file system.
 pub fn perform(fs: &Fs, cx: &Ctx<'_>, op: &Op, tag: u32) -> Result<()> {
     let place = |path: &str| {
         let (dir, name) = split(path);
@@ -170,12 +170,12 @@ pub fn perform(fs: &Fs, cx: &Ctx<'_>, op: &Op, tag: u32) -> Result<()> {
     }
 }
 
-/// Operations done on a file system, each at its time.
+/// Returns a function that performs operations on a file system, each at its own time.
 fn on(fs: &Fs) -> impl FnMut(usize, &Op, u32) -> Result<()> {
     |i, op, tag| with_ctx(i, |cx| perform(fs, cx, op, tag))
 }
 
-/// Returns the history of a tree under operations. `act` does each one: it is given the tag of the
+/// Returns the history of a tree under operations. `act` performs each one: it gets the tag of the
 /// file, or `None` if the tree does not allow the operation, and returns whether it was done.
 fn told(
     volume: &Volume,
@@ -206,17 +206,17 @@ fn told(
     Ok(history)
 }
 
-/// How far a script is.
+/// The progress of a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// An operation, by its number, began.
     Began(usize),
-    /// It ended; whether it was done.
+    /// It ended; the flag says whether it was done.
     Ended(usize, bool),
 }
 
 impl Volume {
-    /// Returns whether an operation makes all durable that was done before, here.
+    /// Returns whether an operation makes all earlier ones durable on this volume.
     fn is_durable(&self, op: &Op) -> bool {
         is_durable(op) || self.synchronous && !matches!(op, Op::Write(..))
     }
@@ -230,7 +230,7 @@ impl Volume {
         self.format.attach(dev, &how)
     }
 
-    /// Checks a volume: which findings there were, and how many are left.
+    /// Checks a volume. Returns the findings, and how many are left.
     fn check(&self, dev: Arc<dyn BlockDevice>, mode: CheckMode) -> Result<(Vec<Said>, u64)> {
         let how = Check {
             mode,
@@ -254,8 +254,8 @@ impl Volume {
         Ok(said.into_iter().map(|(code, _)| code).collect())
     }
 
-    /// Does operations by `act`, of which `tag` gives the tags; `tell` hears when each
-    /// begins and has ended.
+    /// Performs operations by `act`, with tags from `tag`. `tell` is called when each begins and
+    /// has ended.
     fn perform_all(
         &self,
         mut act: impl FnMut(usize, &Op, u32) -> Result<()>,
@@ -270,7 +270,7 @@ impl Volume {
                 None => false,
                 Some(tag) => match act(i, op, tag) {
                     Ok(()) => true,
-                    // It did nothing.
+                    // The operation has had no effect.
                     Err(e) if e == Kind::NoSpace => false,
                     Err(e) => return Err(format!("{op}: {e}")),
                 },
@@ -280,10 +280,10 @@ impl Volume {
         })
     }
 
-    /// Returns what the preset makes.
+    /// Returns the tree that the preset makes.
     ///
     /// # Errors
-    /// In words, if it cannot be done.
+    /// A description, if the preset is impossible.
     pub fn preset_tree(&self) -> std::result::Result<Tree, String> {
         let ops: Ops = self.preset.parse()?;
         let mut tree = Tree::new();
@@ -297,7 +297,7 @@ impl Volume {
 }
 
 impl Depth {
-    /// As far as this, with what the volume stands besides.
+    /// Returns this depth, extended by what the volume survives in addition.
     #[must_use]
     pub fn on(mut self, volume: &Volume) -> Self {
         self.bounds.garbage |= volume.garbage;
@@ -309,19 +309,19 @@ impl Depth {
 type Said = (&'static str, String);
 type Findings = std::result::Result<Vec<&'static str>, String>;
 
-/// Four bytes of which none is zero, for a file that operation `i` makes.
+/// Returns four non-zero bytes for a file that operation `i` makes.
 fn tag_bytes(script: bool, i: usize) -> u32 {
     let number = i as u32 + 1;
     let (low, high) = (number & 0x7f | 0x80, number >> 7 & 0x7f | 0x80);
     low << 8 | high << 16 | 0x55 | if script { 0x0100_0000 } else { 0x0200_0000 }
 }
 
-/// Returns the tag of what an operation of a script makes.
+/// Returns the tag of a node that operation `i` of a script makes.
 fn of_script(i: usize) -> u32 {
     tag_bytes(true, i)
 }
 
-/// Returns the tag of what an operation of the preset makes.
+/// Returns the tag of a node that operation `i` of the preset makes.
 fn of_preset(i: usize) -> u32 {
     tag_bytes(false, i)
 }
@@ -416,7 +416,7 @@ impl Subject for Volume {
         let fs = self.attach_on(dev, true);
         let fs = fs.map_err(|e| format!("attach: {e}"))?;
         let mut tree = with_ctx(0, |cx| tree::read(&fs, cx))?;
-        // That these are there is part of what was made.
+        // They were there when the volume was made, and must still be.
         for path in self.own {
             if tree.remove(*path).is_none() {
                 return Err(format!("{path} is gone"));

@@ -1,22 +1,22 @@
-//! A modelled disk that tells what it did.
+//! A modelled disk that logs its requests.
 
 use crate::preset::Preset;
 use crate::spinning::Timed;
 use parking_lot::Mutex;
 use std::sync::Arc;
 
-/// A request, or several that lay in the queue together.
+/// A request, or several that were queued together.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Served {
     /// When it began and ended, in microseconds.
     pub time: (f64, f64),
-    /// The bytes of the disk.
+    /// The range of bytes on the disk.
     pub bytes: (u64, u64),
-    /// Whether they were written.
+    /// Whether the bytes were written.
     pub is_write: bool,
 }
 
-/// What a disk has done.
+/// The work that a disk has done.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct Doings {
@@ -26,14 +26,14 @@ pub struct Doings {
     pub write_bytes: u64,
     /// Requests that did not begin where the one before them ended.
     pub seeks: u64,
-    /// Microseconds since the beginning.
+    /// The time since the beginning, in microseconds.
     pub time: f64,
     /// Requests in order: all, or every `thinned`-th.
     pub path: Vec<Served>,
     pub thinned: u64,
 }
 
-/// Requests that [`Doings::path`] keeps, at most.
+/// The most requests that [`Doings::path`] keeps.
 const PATH_MAX: usize = 1 << 16;
 
 impl Doings {
@@ -62,23 +62,23 @@ impl Doings {
     }
 }
 
-/// What a [`Watched`] disk has done, for others to look at.
+/// The work of a [`Watched`] disk, for others to read.
 #[derive(Clone, Debug)]
 pub struct Log(Arc<Mutex<Doings>>);
 
 impl Log {
-    /// Returns all of it so far.
+    /// Returns all work so far.
     pub fn doings(&self) -> Doings {
         self.0.lock().clone()
     }
 
-    /// Returns the time that it took, in microseconds.
+    /// Returns the time that the work took, in microseconds.
     pub fn time(&self) -> f64 {
         self.0.lock().time
     }
 }
 
-/// A modelled disk that tells what it does.
+/// A modelled disk that logs its requests.
 pub struct Watched {
     disk: Box<dyn Timed>,
     doings: Arc<Mutex<Doings>>,
@@ -87,7 +87,7 @@ pub struct Watched {
 }
 
 impl Watched {
-    /// Returns a new disk, and what it does from now on.
+    /// Returns a new disk, and its log.
     pub fn new(preset: &Preset) -> (Self, Log) {
         let doings = Arc::new(Mutex::new(Doings::default()));
         let watched = Self {
@@ -131,7 +131,7 @@ impl Timed for Watched {
         self.done(begin, offset, len, true);
     }
 
-    /// Tells of the reads in the order of their places, as the disk may have served them.
+    /// Logs the reads in order of their offsets, as the disk may have served them.
     fn read_all(&mut self, reads: &[(u64, u64)]) {
         let begin = self.disk.now();
         self.disk.read_all(reads);

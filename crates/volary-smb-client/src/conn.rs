@@ -1,4 +1,4 @@
-//! One connection: messages, signatures, and the thread that hears.
+//! One connection: messages, signatures, and the thread that receives.
 
 use crate::logon;
 use crate::status;
@@ -16,7 +16,7 @@ use std::time::Duration;
 
 const SMB_2_1: u16 = 0x0210;
 const SIGNED: u32 = 8;
-/// How long an answer may take; longer than any lease may take to break.
+/// How long a reply may take; longer than any lease may take to break.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Codes of commands.
@@ -40,10 +40,10 @@ pub(crate) mod command {
     pub(crate) const OPLOCK_BREAK: u16 = 18;
 }
 
-/// Why a request was not answered as it should.
+/// Why a request failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fail {
-    /// The server said no.
+    /// The server answered with this status.
     Status(u32),
     /// The connection ended.
     Gone,
@@ -55,11 +55,11 @@ pub struct LeaseBreak {
     pub key: [u8; 16],
     pub from: u32,
     pub to: u32,
-    /// It is to be acknowledged.
+    /// Whether it must be acknowledged.
     pub must_ack: bool,
 }
 
-/// A client that has logged on; can be used by several threads.
+/// A client that has logged on; several threads can use it.
 #[derive(Clone)]
 pub struct Client {
     pub(crate) connection: Arc<Connection>,
@@ -68,7 +68,7 @@ pub struct Client {
     key: Option<[u8; 16]>,
 }
 
-/// A connection: its sending side, and the replies that nobody has asked for yet.
+/// A connection: its sending side, and the replies that were received and not yet taken.
 pub(crate) struct Connection {
     sending: Mutex<Sending>,
     heard: Mutex<Heard>,
@@ -87,18 +87,18 @@ struct Heard {
 }
 
 impl Connection {
-    /// Ends it, as if the client had died.
+    /// Closes the connection, as if the client had died.
     fn hang_up(&self) {
-        // It may be closed already.
+        // The server may have closed it already.
         let _ = self.sending.lock().stream.shutdown(Shutdown::Both);
     }
 
-    /// Returns whether the request has its last reply.
+    /// Returns whether the final reply to a request has arrived.
     pub(crate) fn has_reply(&self, id: u64) -> bool {
         self.heard.lock().replies.contains_key(&id)
     }
 
-    /// Waits for the last reply to a request.
+    /// Waits for the final reply to a request.
     fn wait(&self, id: u64) -> Result<Vec<u8>, Fail> {
         let mut heard = self.heard.lock();
         loop {
@@ -121,11 +121,11 @@ impl Drop for Connection {
 }
 
 impl Client {
-    /// Logs on and connects to a share; `guid` tells clients apart. What is heard
-    /// of breaks comes out of the receiver.
+    /// Logs on and connects to a share; `guid` identifies the client. The receiver returns the
+    /// breaks of leases.
     ///
     /// # Errors
-    /// Of the logon or the share; of the connection.
+    /// Those of the logon, of the share, and of the connection.
     pub fn connect(
         address: SocketAddr,
         (user, password): (&str, &str),
@@ -194,17 +194,17 @@ impl Client {
     /// Ends the session; the connection stays.
     ///
     /// # Errors
-    /// As the server says.
+    /// The server's status.
     pub fn log_off(&self) -> Result<(), Fail> {
         self.ask(command::LOGOFF, &Body::new(4).u16(0)).map(drop)
     }
 
-    /// Ends the connection, as if the client had died.
+    /// Closes the connection, as if the client had died.
     pub fn hang_up(&self) {
         self.connection.hang_up();
     }
 
-    /// Sends a request and gives the whole reply, header and all.
+    /// Sends a request and returns the whole reply, including the header.
     pub(crate) fn ask(&self, command: u16, body: &Body) -> Result<Vec<u8>, Fail> {
         let id = self.send(command, body)?;
         let reply = self.connection.wait(id)?;
@@ -252,7 +252,7 @@ fn hear(
         };
         let (id, command) = (u64_at(&message, 24), u16_at(&message, 12));
         if id == u64::MAX && command == command::OPLOCK_BREAK {
-            // Who does not listen does not hear.
+            // The receiver may have been dropped.
             let _ = breaks.send(lease_break(&message));
         } else if u32_at(&message, 8) != status::PENDING {
             connection.heard.lock().replies.insert(id, message);

@@ -1,13 +1,13 @@
-//! A client of SMB 2.1, for tests and for `volary torture`: the server's own code is not
-//! its judge. It signs what it sends, asks for leases, and hears of their breaks.
+//! An SMB 2.1 client for tests and for `volary torture`, so that the server is not tested with its
+//! own code. It signs its messages, requests leases, and receives their breaks.
 //!
 //! | module | what |
 //! |---|---|
-//! | `conn`, `logon` | one connection: messages, signatures, who hears; NTLM |
-//! | `requests` | what a client asks for |
+//! | `conn`, `logon` | one connection: messages, signatures, the receiving thread; NTLM |
+//! | `requests` | the requests of a client |
 //! | [`wire`] | numbers in messages |
 //!
-//! It talks to a server that was started for it: an answer that makes no sense panics.
+//! Its server was started for the test, so a malformed reply panics.
 #![expect(missing_docs, reason = "MS-SMB2 says what they are")]
 #![forbid(unsafe_code)]
 
@@ -19,7 +19,7 @@ pub mod wire;
 pub use conn::{Client, Fail, LeaseBreak};
 pub use requests::{How, Open, Opened, Watching};
 
-/// Statuses that callers ask for (MS-ERREF 2.3).
+/// Status codes that callers check (MS-ERREF 2.3).
 pub mod status {
     pub const PENDING: u32 = 0x0000_0103;
     pub const NO_MORE_FILES: u32 = 0x8000_0006;
@@ -41,7 +41,7 @@ pub mod status {
     pub const IO_DEVICE_ERROR: u32 = 0xC000_0185;
 }
 
-/// Rights of an open (MS-SMB2 2.2.13.1.1), and what it lets others do.
+/// Rights of an open (MS-SMB2 2.2.13.1.1), and of opens that it allows beside it.
 pub mod access {
     pub const READ: u32 = 0x1;
     pub const WRITE: u32 = 0x2;
@@ -53,7 +53,7 @@ pub mod access {
     pub const SHARE_ALL: u32 = 7;
 }
 
-/// What to do with what is, or is not, there (MS-SMB2 2.2.13).
+/// What to do if the file exists, or does not (MS-SMB2 2.2.13).
 pub mod disposition {
     pub const OPEN: u32 = 1;
     pub const CREATE: u32 = 2;

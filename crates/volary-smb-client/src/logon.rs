@@ -8,7 +8,7 @@ use md5::Md5;
 /// `NTLMSSP_NEGOTIATE_UNICODE`, `_NTLM`, `_EXTENDED_SESSIONSECURITY`.
 const FLAGS: u32 = 0x8_0201;
 
-/// NEGOTIATE_MESSAGE (2.2.1.1).
+/// Returns a NEGOTIATE_MESSAGE (2.2.1.1).
 pub(crate) fn negotiate() -> Vec<u8> {
     let mut message = b"NTLMSSP\0\x01\0\0\0".to_vec();
     message.extend(FLAGS.to_le_bytes());
@@ -16,7 +16,7 @@ pub(crate) fn negotiate() -> Vec<u8> {
     message
 }
 
-/// AUTHENTICATE_MESSAGE (2.2.1.3) in answer to a challenge, and the session key.
+/// Returns an AUTHENTICATE_MESSAGE (2.2.1.3) in answer to a challenge, and the session key.
 pub(crate) fn authenticate(challenge: &[u8], user: &str, password: &str) -> (Vec<u8>, [u8; 16]) {
     let nt_hash: [u8; 16] = Md4::digest(utf16(password)).into();
     let key = hmac_md5(&nt_hash, &[&utf16(&user.to_uppercase())]);

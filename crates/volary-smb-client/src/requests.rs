@@ -1,4 +1,4 @@
-//! What a client asks for. Paths are from the share's root, with `\`.
+//! The requests of a client. Paths are relative to the share's root, with `\`.
 
 use crate::conn::{Client, Fail, command, part};
 use crate::wire::{Body, HEADER_LEN, u16_at, u32_at, u64_at, utf16};
@@ -19,26 +19,26 @@ pub struct How {
     pub share: u32,
     pub disposition: u32,
     pub options: u32,
-    /// A key, and the state that is wanted: R 1, H 2, W 4.
+    /// A key, and the requested state: R 1, H 2, W 4.
     pub lease: Option<([u8; 16], u32)>,
 }
 
-/// What was opened.
+/// The result of an open.
 #[derive(Clone, Copy, Debug)]
 pub struct Opened {
     pub open: Open,
     pub size: u64,
-    /// The state of the lease that was asked for.
+    /// The granted state of the lease.
     pub lease: u32,
 }
 
 const DIRECTORY: u32 = 1;
 const NON_DIRECTORY: u32 = 0x40;
-/// The most bytes that one request moves: what one credit pays for.
+/// The most bytes of one request: what one credit allows.
 const IO_MAX: usize = 64 << 10;
 
 impl How {
-    /// Returns what is there, for these rights; others may do all.
+    /// Returns parameters for opening an existing file with these rights; others may do all.
     pub fn open(access: u32) -> Self {
         Self {
             access,
@@ -52,7 +52,7 @@ impl How {
 
 impl Client {
     /// # Errors
-    /// As the server says.
+    /// The server's status.
     pub fn open(&self, path: &str, how: &How) -> Result<Opened, Fail> {
         const NAME_AT: usize = HEADER_LEN + 56;
         let name = utf16(path);
@@ -81,29 +81,29 @@ impl Client {
     }
 
     /// # Errors
-    /// As the server says.
+    /// The server's status.
     pub fn close(&self, open: Open) -> Result<(), Fail> {
         let body = Body::new(24).u16(0).u32(0).bytes(&open.0);
         self.ask(command::CLOSE, &body).map(drop)
     }
 
     /// # Errors
-    /// As the server says.
+    /// The server's status.
     pub fn flush(&self, open: Open) -> Result<(), Fail> {
         let body = Body::new(24).u16(0).u32(0).bytes(&open.0);
         self.ask(command::FLUSH, &body).map(drop)
     }
 
     /// # Errors
-    /// As the server says.
+    /// The server's status.
     pub fn echo(&self) -> Result<(), Fail> {
         self.ask(command::ECHO, &Body::new(4).u16(0)).map(drop)
     }
 
-    /// Fewer bytes than asked for only at the end.
+    /// Reads `len` bytes; fewer only at the end of the file.
     ///
     /// # Errors
-    /// As the server says.
+    /// The server's status.
     pub fn read(&self, open: Open, offset: u64, len: usize) -> Result<Vec<u8>, Fail> {
         let mut all = Vec::new();
         while all.len() < len {
@@ -125,7 +125,7 @@ impl Client {
     }
 
     /// # Errors
-    /// As the server says; what comes before is written then.
+    /// The server's status; earlier parts of the data have then been written.
     pub fn write(&self, open: Open, offset: u64, data: &[u8]) -> Result<(), Fail> {
         for (index, chunk) in data.chunks(IO_MAX).enumerate() {
             let at = offset + (index * IO_MAX) as u64;
@@ -141,24 +141,24 @@ impl Client {
     /// Takes a lock on a range of bytes, without waiting.
     ///
     /// # Errors
-    /// As the server says.
+    /// The server's status.
     pub fn lock(&self, open: Open, range: (u64, u64), exclusive: bool) -> Result<(), Fail> {
         const AT_ONCE: u32 = 0x10;
         self.locking(open, range, AT_ONCE | if exclusive { 2 } else { 1 }, 0)
     }
 
-    /// The same for this client alone, but waits until it can be had.
+    /// Takes an exclusive lock likewise, but waits until it is free.
     ///
     /// # Errors
-    /// As the server says.
+    /// The server's status.
     pub fn lock_waiting(&self, open: Open, range: (u64, u64)) -> Result<(), Fail> {
         self.locking(open, range, 2, 0)
     }
 
-    /// The same, in a message with `padding` bytes of nothing at its end.
+    /// Does the same, with a message that has `padding` zero bytes at its end.
     ///
     /// # Errors
-    /// As the server says.
+    /// The server's status.
     pub fn lock_waiting_padded(
         &self,
         open: Open,
@@ -169,7 +169,7 @@ impl Client {
     }
 
     /// # Errors
-    /// As the server says.
+    /// The server's status.
     pub fn unlock(&self, open: Open, range: (u64, u64)) -> Result<(), Fail> {
         self.locking(open, range, 4, 0)
     }
@@ -186,32 +186,32 @@ impl Client {
         self.ask(command::LOCK, &body).map(drop)
     }
 
-    /// Whether it goes with its last open.
+    /// Sets whether the file is removed with its last open.
     ///
     /// # Errors
-    /// As the server says.
+    /// The server's status.
     pub fn set_delete(&self, open: Open, goes: bool) -> Result<(), Fail> {
         self.set_info(open, 13, &[goes.into()])
     }
 
     /// # Errors
-    /// As the server says.
+    /// The server's status.
     pub fn set_size(&self, open: Open, size: u64) -> Result<(), Fail> {
         self.set_info(open, 20, &size.to_le_bytes())
     }
 
-    /// Renames what is open, replacing what is there.
+    /// Renames an open file, and replaces an existing target.
     ///
     /// # Errors
-    /// As the server says.
+    /// The server's status.
     pub fn rename(&self, open: Open, to: &str) -> Result<(), Fail> {
         self.rename_to(open, to, true)
     }
 
-    /// The same; with `replaces` false, what is there is left.
+    /// Renames likewise; if `replaces` is false, an existing target makes it fail.
     ///
     /// # Errors
-    /// As the server says.
+    /// The server's status.
     pub fn rename_to(&self, open: Open, to: &str, replaces: bool) -> Result<(), Fail> {
         let name = utf16(to);
         let body = Body::default().u8(replaces.into()).zeros(15);
@@ -222,7 +222,7 @@ impl Client {
     /// Sets information of a file.
     ///
     /// # Errors
-    /// As the server says.
+    /// The server's status.
     pub fn set_info(&self, open: Open, class: u8, data: &[u8]) -> Result<(), Fail> {
         self.setting(open, (1, class), 0, data)
     }
@@ -230,7 +230,7 @@ impl Client {
     /// Sets the parts of a security descriptor that `parts` names.
     ///
     /// # Errors
-    /// As the server says.
+    /// The server's status.
     pub fn set_security(&self, open: Open, parts: u32, descriptor: &[u8]) -> Result<(), Fail> {
         self.setting(open, (3, 0), parts, descriptor)
     }
@@ -248,10 +248,10 @@ impl Client {
             .map(drop)
     }
 
-    /// Information of a file (`kind` 1) or of the volume (2).
+    /// Queries information of a file (`kind` 1) or of the volume (2).
     ///
     /// # Errors
-    /// As the server says.
+    /// The server's status.
     pub fn query(&self, open: Open, kind: u8, class: u8) -> Result<Vec<u8>, Fail> {
         let body = Body::new(41).u8(kind).u8(class).u32(IO_MAX as u32);
         let body = body.zeros(16).bytes(&open.0).zeros(1);
@@ -263,7 +263,7 @@ impl Client {
     /// Makes a directory.
     ///
     /// # Errors
-    /// As the server says.
+    /// The server's status.
     pub fn make_dir(&self, path: &str) -> Result<(), Fail> {
         let how = How {
             disposition: disposition::CREATE,
@@ -276,7 +276,7 @@ impl Client {
     /// Returns the names in a directory, without `.` and `..`.
     ///
     /// # Errors
-    /// As the server says.
+    /// The server's status.
     pub fn list(&self, path: &str) -> Result<Vec<String>, Fail> {
         let how = How {
             options: DIRECTORY,
@@ -288,10 +288,10 @@ impl Client {
         listed
     }
 
-    /// Returns the names in an open directory that a pattern finds, without `.` and `..`.
+    /// Returns the names in an open directory that match a pattern, without `.` and `..`.
     ///
     /// # Errors
-    /// As the server says.
+    /// The server's status.
     pub fn find(&self, dir: Open, pattern: &str) -> Result<Vec<String>, Fail> {
         const NAMES: u8 = 12;
         let pattern = utf16(pattern);
@@ -309,10 +309,10 @@ impl Client {
         }
     }
 
-    /// Gives what is open another name as well, without replacing anything.
+    /// Gives an open file another name as well, without replacing an existing one.
     ///
     /// # Errors
-    /// As the server says.
+    /// The server's status.
     pub fn link(&self, open: Open, to: &str) -> Result<(), Fail> {
         self.link_with(open, to, false)
     }
@@ -320,7 +320,7 @@ impl Client {
     /// Makes a hard link `to` to an open file, and replaces the file that has the name.
     ///
     /// # Errors
-    /// As the server says.
+    /// The server's status.
     pub fn link_over(&self, open: Open, to: &str) -> Result<(), Fail> {
         self.link_with(open, to, true)
     }
@@ -332,10 +332,10 @@ impl Client {
         self.set_info(open, 11, &body.bytes(&name).zeros(4).0)
     }
 
-    /// Carries out a file system control, which answers nothing.
+    /// Sends a file system control that has no output.
     ///
     /// # Errors
-    /// As the server says.
+    /// The server's status.
     pub fn control(&self, open: Open, code: u32, input: &[u8]) -> Result<(), Fail> {
         const INPUT_AT: u32 = HEADER_LEN as u32 + 56;
         let body = Body::new(57).u16(0).u32(code).bytes(&open.0);
@@ -344,18 +344,18 @@ impl Client {
         self.ask(command::IOCTL, &body).map(drop)
     }
 
-    /// Asks to be told once of a change of the entries of a directory.
+    /// Requests one notification of a change of a directory's entries.
     ///
     /// # Errors
-    /// As the server says of the directory; of the connection.
+    /// The server's status for the directory; those of the connection.
     pub fn watch(&self, path: &str) -> Result<Watching, Fail> {
         self.watch_with(path, 0)
     }
 
-    /// Asks to be told once of a change in a directory or anywhere below it.
+    /// Requests one notification of a change in a directory or anywhere below it.
     ///
     /// # Errors
-    /// As the server says of the directory; of the connection.
+    /// The server's status for the directory; those of the connection.
     pub fn watch_tree(&self, path: &str) -> Result<Watching, Fail> {
         const WATCH_TREE: u16 = 1;
         self.watch_with(path, WATCH_TREE)
@@ -374,22 +374,22 @@ impl Client {
         Ok(Watching(self.send(command::CHANGE_NOTIFY, &body)?))
     }
 
-    /// Returns whether the change has been told of.
+    /// Returns whether the notification has arrived.
     pub fn was_told(&self, watching: &Watching) -> bool {
         self.connection.has_reply(watching.0)
     }
 
-    /// Acknowledges the break of a lease, of which it keeps the state `keeps`.
+    /// Acknowledges the break of a lease, and keeps the state `keeps`.
     ///
     /// # Errors
-    /// As the server says.
+    /// The server's status.
     pub fn acknowledge(&self, key: [u8; 16], keeps: u32) -> Result<(), Fail> {
         let body = Body::new(36).u16(0).u32(0).bytes(&key).u32(keeps).u64(0);
         self.ask(command::OPLOCK_BREAK, &body).map(drop)
     }
 }
 
-/// Returns the state of the lease that a CREATE was answered with.
+/// Returns the state of the lease in a reply to CREATE.
 fn granted(reply: &[u8]) -> u32 {
     let (at, len) = (u32_at(reply, 144) as usize, u32_at(reply, 148) as usize);
     if len == 0 {
@@ -401,7 +401,7 @@ fn granted(reply: &[u8]) -> u32 {
     u32_at(context, data + 16)
 }
 
-/// Returns the names out of a list of `FileNamesInformation`.
+/// Returns the names in a list of `FileNamesInformation`.
 fn names_of(mut list: &[u8]) -> Vec<String> {
     let mut names = Vec::new();
     loop {

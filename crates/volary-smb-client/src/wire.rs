@@ -1,4 +1,4 @@
-//! Little-endian bodies, written and read.
+//! Writing and reading of little-endian message bodies.
 
 pub(crate) const HEADER_LEN: usize = 64;
 

@@ -1,4 +1,4 @@
-//! The cases of the conformance suite, by what they are about.
+//! The cases of the conformance suite, by subject.
 
 mod attributes;
 mod careful;
@@ -22,7 +22,7 @@ mod volume;
 
 use crate::suite::CaseSpec;
 
-/// Returns all, in the order in which they run.
+/// Returns all cases, in the order in which they run.
 pub(crate) fn all() -> impl Iterator<Item = &'static CaseSpec> {
     [
         volume::CASES,

@@ -1,4 +1,4 @@
-//! Volumes with damage: nothing in them may be worse than an error.
+//! Damaged volumes: a driver may answer with errors, but must not panic or hang.
 
 use crate::rng::Rng;
 use crate::suite::within;
@@ -8,22 +8,22 @@ use volary_core::{
     Cancel, Cookie, Cred, Ctx, DirBuf, FileKind, Fs, Kind, Mode, Name, NodeId, Result, Time,
 };
 
-/// How many damaged copies had which outcome.
+/// The number of damaged copies with each outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// The volume was not attached.
+    /// The volume could not be attached.
     pub refused: usize,
-    /// Something in it could not be read.
+    /// The volume was attached, but part of it could not be read, or it had findings.
     pub noticed: usize,
-    /// All that is left in it was read.
+    /// The volume was attached and read without an error.
     pub read: usize,
 }
 
-/// The most nodes of a volume that are looked at.
+/// The greatest number of nodes that are read of a volume.
 const NODES_MAX: usize = 500;
 
-/// Damages copies of `good`, each in one way, attaches them and reads all that is there: a format must survive any
-/// wrong byte. The same `tries` damage the same bytes each time.
+/// Damages copies of `good`, each in one way, attaches each copy and reads everything in it. A
+/// driver must survive any wrong byte. The same `good` and `tries` give the same damage each time.
 ///
 /// ```no_run
 /// # use volary_core::{Fs, Result};
@@ -34,8 +34,8 @@ const NODES_MAX: usize = 500;
 /// ```
 ///
 /// # Panics
-/// If a driver panicked, or hangs for a minute, or refused a volume with another error than `Corrupt` and
-/// `Unsupported`. The message says which bytes were changed.
+/// If a driver panics, or hangs for a minute, or refuses a volume with another error than `Corrupt`
+/// and `Unsupported`. The message names the bytes that were changed.
 pub fn survived(
     good: &[u8],
     tries: usize,
@@ -60,11 +60,11 @@ pub fn survived(
     tally
 }
 
-/// Returns a copy with damage, and which.
+/// Returns a description of the damage, and a damaged copy.
 fn damaged(good: &[u8], rng: &mut Rng) -> (String, Vec<u8>) {
     let mut bytes = good.to_vec();
     let len = bytes.len().max(1) as u64;
-    // What a volume is told by is at its beginning or its end, as a rule.
+    // Volumes are usually recognised by bytes near their beginning or end.
     let near = rng.below(len.min(1024));
     let at = match rng.below(4) {
         0 => near,
@@ -75,7 +75,7 @@ fn damaged(good: &[u8], rng: &mut Rng) -> (String, Vec<u8>) {
         bytes.truncate(at);
         return (format!("cut to {at} bytes"), bytes);
     }
-    // A byte, or a field: its bits turned, all zeros, all ones, or anything.
+    // One byte or a field: with flipped bits, all zeros, all ones, or random.
     let width = [1, 1, 2, 4, 8][rng.below(5) as usize];
     let field = &mut bytes[at..good.len().min(at + width)];
     match rng.below(4) {
@@ -87,7 +87,7 @@ fn damaged(good: &[u8], rng: &mut Rng) -> (String, Vec<u8>) {
     (format!("bytes at {at} made {field:02x?}"), bytes)
 }
 
-/// Reads what is there; returns whether all of it could be read.
+/// Reads up to [`NODES_MAX`] nodes. Returns whether there were no errors and no findings.
 fn walk(fs: &Fs) -> bool {
     let (cred, cancel) = (Cred::root(), Cancel::new());
     let cx = Ctx {
@@ -132,7 +132,7 @@ fn read_node(fs: &Fs, cx: &Ctx<'_>, node: NodeId, todo: &mut Vec<NodeId>) -> Res
     done
 }
 
-/// Reads the beginning, what comes next, and the end.
+/// Reads at the beginning, further on, at the end and past it.
 fn read_ends(read: impl Fn(u64, &mut [u8]) -> Result<usize>, size: u64) -> Result<()> {
     let mut buf = vec![0; 20_000];
     for offset in [0, 20_000, size.saturating_sub(1), size, u64::MAX] {
@@ -149,7 +149,7 @@ fn list(
     todo: &mut Vec<NodeId>,
 ) -> Result<()> {
     let mut from = Cookie::START;
-    // A listing that goes round in circles does so within bounds here.
+    // Bounded, in case the cookies of a damaged directory form a loop.
     for _ in 0..NODES_MAX {
         let mut out = DirBuf::new(100, 1 << 16, true);
         let is_done = readdir(&mut out, from)?;
@@ -171,7 +171,7 @@ mod tests {
     use volary_core::Error;
     use volary_mem::{Mem, MemOptions};
 
-    /// A format of one byte: 7.
+    /// A format whose volumes are one byte, 7.
     fn attach(bytes: &[u8]) -> Result<Fs> {
         match bytes {
             [7] => Ok(Mem::attach(MemOptions::default(), Time::EPOCH).unwrap()),

@@ -1,13 +1,14 @@
-//! A digest of content that skips zeros. SHA-256 of holes is slow, most of all in emulated guests.
+//! A digest of content that skips zeros, as SHA-256 over holes is slow, above all in emulated
+//! guests.
 
 use sha2::{Digest, Sha256};
 
-/// Size of a part, in bytes. A part of zeros alone is not digested.
+/// The size of a part, in bytes. A part that is all zeros is skipped.
 const PART: usize = 64 << 10;
 
-/// Returns the digest of content: SHA-256 over the number (8 bytes, little-endian) and the bytes of
-/// each 64 KiB part that is not all zeros, and over the length at the end. `oracle/common.py` does
-/// the same.
+/// Returns the digest of `content`. It is SHA-256 over each 64 KiB part that is not all zeros,
+/// preceded by its number (8 bytes, little-endian). The total length comes last, in the same form.
+/// `oracle/common.py` does the same.
 pub fn digest(content: &[u8]) -> [u8; 32] {
     let mut parts = Parts::default();
     for part in content.chunks(PART) {
@@ -16,10 +17,11 @@ pub fn digest(content: &[u8]) -> [u8; 32] {
     parts.end()
 }
 
-/// Returns the [`digest`] of what `read` reads. `read` takes an offset, and returns 0 at the end.
+/// Returns the [`digest`] of the content that `read` reads. `read` takes an offset and a buffer,
+/// and returns 0 at the end.
 ///
 /// # Errors
-/// What `read` fails with.
+/// The errors of `read`.
 pub fn digest_of<E>(
     mut read: impl FnMut(u64, &mut [u8]) -> Result<usize, E>,
 ) -> Result<[u8; 32], E> {

@@ -1,4 +1,5 @@
-//! A volume plain, under layers, and through servers, each with the excuses that the way there makes.
+//! Runs the suite on a volume directly, under layers, and through servers. Cases that a layer or a
+//! server cannot pass are left out.
 
 #[cfg(feature = "fuse")]
 mod fuse;
@@ -14,18 +15,18 @@ use crate::{Fresh, Manifest, Report, Suite};
 use plain::Plain;
 use std::sync::Arc;
 
-/// A volume that is held to its word everywhere: plain; under each layer that should not be noticed
-/// (feature `layers`); through FUSE, NFS and SMB (features of these names).
+/// A volume that is tested in all ways: directly, under each layer that must be transparent
+/// (feature `layers`), and through FUSE, NFS and SMB (features of these names).
 pub struct Everywhere {
     volume: Plain,
     left_out: Vec<(&'static str, &'static str)>,
     each: Vec<Box<dyn Fn(Suite) -> Suite + Send + Sync>>,
 }
 
-/// Holds a volume that takes changes to its word everywhere.
+/// Tests a volume that allows changes in all ways of [`Everywhere`].
 ///
 /// # Panics
-/// If it does not hold somewhere, after all have run.
+/// If a case fails in any of them, after all have run.
 pub fn everywhere<F: Into<Fresh>>(
     name: impl Into<String>,
     make: impl Fn() -> F + Send + Sync + 'static,
@@ -34,7 +35,7 @@ pub fn everywhere<F: Into<Fresh>>(
 }
 
 impl Everywhere {
-    /// Returns it for volumes that are empty and take changes.
+    /// Tests volumes that `make` makes empty, and that allow changes.
     pub fn new<F: Into<Fresh>>(
         name: impl Into<String>,
         make: impl Fn() -> F + Send + Sync + 'static,
@@ -50,7 +51,7 @@ impl Everywhere {
         }
     }
 
-    /// Returns it for volumes that hold what a manifest says.
+    /// Tests volumes that are only read, and compares them with a manifest.
     pub fn reading<F: Into<Fresh>>(
         name: impl Into<String>,
         make: impl Fn() -> F + Send + Sync + 'static,
@@ -61,10 +62,11 @@ impl Everywhere {
         all
     }
 
-    /// Returns it for volumes whose ways to be read must agree, as [`Suite::coherent`].
+    /// Tests volumes that are only read, by comparing all ways to read them, as [`Suite::coherent`]
+    /// does.
     ///
     /// # Errors
-    /// What is wrong with what the volume holds, in words.
+    /// A description of what is wrong with the content of the volume.
     pub fn coherent<F: Into<Fresh>>(
         name: impl Into<String>,
         make: impl Fn() -> F + Send + Sync + 'static,
@@ -74,24 +76,24 @@ impl Everywhere {
         Ok(Self::reading(name, move || make(), &manifest))
     }
 
-    /// Leaves a case out everywhere.
+    /// Leaves out a case in all suites.
     #[must_use]
     pub fn leave_out(mut self, case: &'static str, why: &'static str) -> Self {
         self.left_out.push((case, why));
         self
     }
 
-    /// Changes each suite: `each(Suite::own_clock)`, or another limit of time.
+    /// Changes each suite, e.g. `each(Suite::own_clock)`, or sets another time limit.
     #[must_use]
     pub fn each(mut self, change: impl Fn(Suite) -> Suite + Send + Sync + 'static) -> Self {
         self.each.push(Box::new(change));
         self
     }
 
-    /// Runs all, and prints the reports.
+    /// Runs all suites, and prints and returns their reports.
     ///
     /// # Panics
-    /// If it does not hold somewhere, after all have run.
+    /// If a case fails in any suite, after all have run.
     pub fn run(&self) -> Vec<Report> {
         let reports = self.reports();
         for report in &reports {
@@ -103,7 +105,7 @@ impl Everywhere {
         reports
     }
 
-    /// Runs all.
+    /// Runs all suites, and returns their reports.
     pub fn reports(&self) -> Vec<Report> {
         let suites = self.ways().into_iter();
         let all = suites.map(|suite| {

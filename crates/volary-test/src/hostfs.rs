@@ -1,15 +1,13 @@
-//! A mounted directory as a [`FileSystem`](volary_core::FileSystem): the way to run the conformance
-//! suite and the differential runner *through* a mount, or on the host's own
-//! file systems.
+//! A mounted directory as a [`FileSystem`](volary_core::FileSystem). With it the conformance suite
+//! and the differential runner run *through* a mount, or on a file system of the host.
 //!
-//! Each node that was seen is held by a descriptor, so that it keeps its
-//! meaning when names change, as the trait asks. What a mount hides (node
-//! generations, change counts, the time of a call) is not to be had: the
-//! caller says with [`Caps`] what to expect, and uses
+//! A descriptor is kept for each node that was found, so that its id stays valid when names change,
+//! as the trait requires. Node generations, change counts and the time of a call do not pass
+//! through a mount. The caller therefore states the expected [`Caps`], and uses
 //! [`Suite::own_clock`](crate::Suite::own_clock).
 //!
-//! Made for tests: it trusts the directory, runs as who runs the test, and
-//! keeps descriptors for as long as it lives.
+//! Only for tests: it trusts the directory, uses the rights of its process, and keeps the
+//! descriptors until it is detached.
 
 mod attr;
 mod entries;
@@ -28,11 +26,11 @@ pub use fs::HostFs;
 pub use probe::{caps_by_looking, try_out};
 pub use through::{excused, shown, through};
 
-/// Returns the directory at `path`, claiming `caps`. Without [`Caps::WRITE`] every change is refused
-/// here, so that the directory stays as it is.
+/// Returns the directory at `path` as a file system that claims `caps`. Without [`Caps::WRITE`],
+/// every change is refused before it reaches the host.
 ///
 /// # Errors
-/// What the host answers when the directory is opened.
+/// The host's error if the directory cannot be opened.
 pub fn open(path: &Path, caps: Caps) -> Result<Fs> {
     let fs: Fs = Arc::new(HostFs::new(path, caps)?);
     if caps.has(Caps::WRITE) {
@@ -42,7 +40,7 @@ pub fn open(path: &Path, caps: Caps) -> Result<Fs> {
     Ok(Arc::new(Within::new(fs, root).only_read()))
 }
 
-/// Returns what a file system of the host claims that has all that UNIX has.
+/// Returns the caps of a typical UNIX file system of the host.
 pub fn unix_caps() -> Caps {
     Caps {
         bits: Caps::WRITE

@@ -1,14 +1,17 @@
-//! The conformance kit of volary: it holds a driver to the contract of
-//! [`FileSystem`](volary_core::FileSystem), and says which sentence of it was broken, in which case,
-//! by which operations.
+//! The conformance kit of volary. It checks a driver against the contract of
+//! [`FileSystem`](volary_core::FileSystem). A report names the sentence that was broken, the case,
+//! and the operations that led to it.
 //!
 //! # A driver that only reads
 //!
-//! Write the [`mod@reference`] tree as your format has it: [`Manifest::write_dir`] and
-//! [`Manifest::write_tar`] give a tool of yours something to pack, [`Manifest::fill`] fills a volume by
-//! a driver that writes. Take out [what the format cannot keep](Lack), and run [`Suite::reading`]. It
-//! holds paths, kinds, sizes, bytes at every kind of offset, attributes, links, the way up, listings in
-//! buffers of every size and from every cookie, stale ids and opens, and that every change is refused.
+//! Store the [`mod@reference`] tree in your format. [`Manifest::write_dir`] and
+//! [`Manifest::write_tar`] produce it for a tool that packs files. [`Manifest::fill`] writes it
+//! into a volume whose driver can write. Remove [what the format cannot keep](Lack) from the
+//! manifest, and run [`Suite::reading`].
+//!
+//! The suite checks paths, kinds, sizes, attributes, links, parents, and bytes at every kind of
+//! offset. It reads listings with buffers of all sizes and from every cookie, tries stale ids and
+//! opens, and checks that every change is refused.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -30,32 +33,33 @@
 //! assert_eq!(report.passed, ["statfs_makes_sense"]);
 //! ```
 //!
-//! Without a tree at hand, [`Suite::coherent`] holds whatever a volume holds against itself: all ways to
-//! read it must agree.
+//! If you have no tree, [`Suite::coherent`] works on a volume with any content. It checks that all
+//! ways to read the volume agree.
 //!
 //! # A driver that takes changes
 //!
-//! [`Suite::new`] makes an empty volume for each case. Say how it is attached again
-//! ([`Fresh::reattach`], [`Fresh::read_only`]), or the cases that need it are skipped, and count as
-//! skipped. [`everywhere`] runs the suite plain, under layers and through the servers of volary.
+//! [`Suite::new`] makes an empty volume for each case. Define how the volume is attached again
+//! ([`Fresh::reattach`], [`Fresh::read_only`]); the cases that need it are otherwise reported as
+//! skipped. [`everywhere`] runs the suite directly, under layers and through the servers of volary.
 //!
-//! # What a run tells
+//! # Results
 //!
-//! [`Suite::run`] panics if a case fails; [`Suite::report`] returns the [`Report`] as a value. A case
-//! that hangs fails by its name after [a minute](Suite::limit). `VOLARY_CASE=name` runs one alone. On
-//! the command line, `volary conform` does all this to a volume or a mounted directory.
+//! [`Suite::run`] panics if a case fails; [`Suite::report`] returns the [`Report`] as a value. A
+//! case that hangs fails after [a minute](Suite::limit), and the report names it.
+//! `VOLARY_CASE=name` runs one case alone. The command `volary conform` runs the suite on a volume
+//! or a mounted directory.
 //!
-//! | module | what |
+//! | module | content |
 //! |---|---|
-//! | [`suite`] | the suite: cases, their choice, reports |
-//! | [`mod@reference`], [`manifest`] | what a volume that is read should hold |
-//! | [`damage`] | volumes with damage: nothing in them may be worse than an error |
+//! | [`suite`] | the suite: cases, their selection, reports |
+//! | [`mod@reference`], [`manifest`] | the expected content of a volume that is read |
+//! | [`damage`] | damaged volumes: drivers must not panic or hang |
 //! | [`hostfs`] | a mounted directory as a volume |
 //! | [`nfs`], `smb` | clients of servers as volumes (`smb` with the feature `smb-client`) |
-//! | [`tree`], [`digest`] | a whole volume as one value |
+//! | [`tree`], [`digest`] | a whole volume, or a file's content, as one value |
 //! | [`rng`] | random numbers from a seed |
 //!
-//! Everything here runs in tests, so what goes wrong panics with a sentence.
+//! Everything here runs in tests, so it panics with a message where other code returns an error.
 #![forbid(unsafe_code)]
 
 mod cases;

@@ -1,9 +1,9 @@
-//! What a volume that is only read should hold: [`Manifest`].
+//! The expected content of a volume that is only read: [`Manifest`].
 //!
-//! One is made by the [`reference`](crate::reference) tree, taken from a directory of the host, from
-//! a tar or from a volume, and written as a directory, as a tar or into a volume that takes changes.
-//! What a format cannot keep is taken out [before](Manifest::without), and so neither written nor
-//! asked for.
+//! A manifest is made from the [`reference`](crate::reference) tree, a directory of the host, a tar
+//! or a volume. It can be written as a directory, as a tar or into a volume that allows changes.
+//! What a format cannot keep is [removed](Manifest::without) first: it is then neither written nor
+//! compared.
 
 mod content;
 mod lack;
@@ -16,7 +16,7 @@ pub use lack::Lack;
 use std::collections::BTreeMap;
 use volary_core::{Cancel, Cred, Ctx, FileKind, Time};
 
-/// What a volume should hold, path by path.
+/// The expected content of a volume, path by path.
 #[derive(Clone, Debug)]
 pub struct Manifest {
     nodes: Vec<Node>,
@@ -25,48 +25,48 @@ pub struct Manifest {
     keeps: Keeps,
 }
 
-/// What of nodes is compared.
+/// The attributes of nodes that are compared.
 #[derive(Clone, Copy, Debug)]
 pub struct Keeps {
     /// Permission bits.
     pub modes: bool,
     /// Owner and group.
     pub owners: bool,
-    /// Times of last change, in steps of this many nanoseconds.
+    /// The time of last change, in steps of this many nanoseconds.
     pub times: Option<u64>,
-    /// Counts of names.
+    /// The number of names (link count).
     pub links: bool,
 }
 
-/// A node that one path or more lead to.
+/// A node with one or more paths.
 #[derive(Clone, Debug)]
 pub struct Node {
-    /// What it is.
+    /// The kind of the node.
     pub kind: FileKind,
-    /// Permission bits.
+    /// The permission bits.
     pub mode: u32,
-    /// Owner.
+    /// The owner.
     pub uid: u32,
-    /// Group.
+    /// The group.
     pub gid: u32,
-    /// Last change of the content.
+    /// The time when the content last changed.
     pub mtime: Time,
-    /// For devices, as [`Attr::rdev`](volary_core::Attr::rdev).
+    /// The device number, as in [`Attr::rdev`](volary_core::Attr::rdev).
     pub rdev: u64,
-    /// What a file holds.
+    /// The content of a file.
     pub content: Content,
-    /// What a symlink holds.
+    /// The target of a symlink.
     pub target: Vec<u8>,
-    /// Names and values of extended attributes, where they are known.
+    /// Names and values of extended attributes, if they are known.
     pub xattrs: Option<BTreeMap<Vec<u8>, Vec<u8>>>,
-    /// Whether attributes are stated; of a root they often are not.
+    /// Whether the attributes are known; those of a root often are not.
     pub stated: bool,
-    /// Whether all entries of a directory are in the manifest.
+    /// Whether the manifest has all entries of the directory.
     pub listed: bool,
 }
 
 impl Node {
-    /// Returns a node of a kind, with attributes that stand for any.
+    /// Returns a node of a kind, with default attributes.
     pub fn new(kind: FileKind) -> Self {
         Self {
             kind,
@@ -85,7 +85,7 @@ impl Node {
 }
 
 impl Default for Manifest {
-    /// Nothing but a root.
+    /// Returns a manifest with only a root.
     fn default() -> Self {
         let mut root = Node::new(FileKind::Dir);
         root.stated = false;
@@ -104,8 +104,8 @@ impl Default for Manifest {
 }
 
 impl Manifest {
-    /// Adds a node at a path, which has no leading slash and whose directory is there; returns its
-    /// number.
+    /// Adds a node at a path, and returns the node's number. The path has no leading slash, and its
+    /// directory must already be in the manifest.
     pub fn add(&mut self, path: impl AsRef<[u8]>, node: Node) -> usize {
         self.nodes.push(node);
         let number = self.nodes.len() - 1;
@@ -113,7 +113,7 @@ impl Manifest {
         number
     }
 
-    /// Gives a node one more path.
+    /// Gives a node another path.
     pub fn link(&mut self, path: impl AsRef<[u8]>, number: usize) {
         self.name(path.as_ref(), number);
     }
@@ -126,7 +126,7 @@ impl Manifest {
         }
     }
 
-    /// Returns the number of the node that a path leads to.
+    /// Returns the number of the node at a path.
     pub fn find(&self, path: &[u8]) -> Option<usize> {
         self.paths.get(path).copied()
     }
@@ -134,12 +134,12 @@ impl Manifest {
     /// Returns a node by its number.
     ///
     /// # Panics
-    /// If there is none.
+    /// If there is no such node.
     pub fn node(&self, number: usize) -> &Node {
         &self.nodes[number]
     }
 
-    /// Returns paths and numbers of nodes, each directory before what it holds.
+    /// Returns all paths with the numbers of their nodes, directories before their entries.
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], usize)> {
         self.paths.iter().map(|(path, number)| (&path[..], *number))
     }
@@ -149,13 +149,13 @@ impl Manifest {
         self.children.get(dir).map_or(&[], |names| &names[..])
     }
 
-    /// Returns what is compared.
+    /// Returns which attributes are compared.
     pub fn keeps(&self) -> Keeps {
         self.keeps
     }
 
-    /// Returns how many names lead to a node; for directories, how many the convention of UNIX
-    /// counts.
+    /// Returns the expected link count of a node. For a directory, it follows the UNIX convention:
+    /// 2, and 1 more for each directory in it.
     pub fn links(&self, path: &[u8], number: usize) -> usize {
         if self.nodes[number].kind != FileKind::Dir {
             return self.paths.values().filter(|&&n| n == number).count();
@@ -169,7 +169,7 @@ impl Manifest {
     }
 }
 
-/// Returns the directory and the name of a path.
+/// Splits a path into its directory and its last name.
 pub(crate) fn split(path: &[u8]) -> (&[u8], &[u8]) {
     match path.iter().rposition(|&b| b == b'/') {
         Some(at) => (&path[..at], &path[at + 1..]),
@@ -187,7 +187,7 @@ pub(crate) fn join(dir: &[u8], name: &[u8]) -> Vec<u8> {
     path
 }
 
-/// Does something as root, at an even second in 2023.
+/// Runs `act` as root, at a fixed time (an even second in 2023).
 pub(crate) fn as_root<T>(act: impl FnOnce(&Ctx<'_>) -> T) -> T {
     let (cred, cancel) = (Cred::root(), Cancel::new());
     act(&Ctx {

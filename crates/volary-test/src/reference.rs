@@ -1,26 +1,27 @@
-//! The reference tree: what a driver that only reads is held to.
+//! The reference tree, with which drivers that only read are tested.
 
 use crate::manifest::{Content, Manifest, Node};
 use crate::rng::pattern;
 use volary_core::{FileKind, Time};
 
-/// Sizes at which drivers go wrong: around sectors, blocks and pages, and past the direct blocks.
+/// Sizes that are prone to errors: around sectors, blocks and pages, and past the direct blocks.
 pub const SIZES: [usize; 10] = [0, 1, 511, 512, 513, 4095, 4096, 4097, 65_537, (1 << 20) + 3];
 
-/// How many entries the large directory has.
+/// The number of entries of the large directory.
 pub const MANY: usize = 1000;
 
-/// Returns the reference tree, the same each time.
+/// Returns the reference tree, which is always the same.
 ///
-/// | path | what |
+/// | path | content |
 /// |---|---|
 /// | `sizes/` | a file of each of [`SIZES`] |
 /// | `many/` | [`MANY`] small files |
-/// | `deep/` | directories in each other, a file in each |
-/// | `links/` | a file of three names, one of them in another directory |
+/// | `deep/` | nested directories, with a file in each |
+/// | `links/` | a file with three names, one of them in another directory |
 /// | `symlinks/` | short, long, dangling, absolute, with `.`, `..` and `//` in it |
 /// | `special/` | a fifo |
-/// | `names/` | Unicode, of 255 bytes, of one byte, with odd characters, of other case |
+/// | `names/` | names in Unicode, of 255 bytes, of one byte, with odd characters, or that differ
+/// only in case |
 /// | `attributes/` | modes, owners and times |
 /// | `empty/` | nothing |
 pub fn tree() -> Manifest {
@@ -38,7 +39,7 @@ pub fn tree() -> Manifest {
     tree
 }
 
-/// Dates a node some days after the beginning of 2020, at an even second.
+/// Sets the mtime to some days after the beginning of 2020, at an even second.
 fn dated(mut node: Node, days: i64) -> Node {
     node.mtime = Time::from_secs(1_577_836_800 + days * 86_400 + days * 2);
     node
@@ -81,7 +82,7 @@ fn deep(tree: &mut Manifest) {
         path = format!("{path}/d{depth}");
         dir(tree, &path);
     }
-    // Two directories of one name, in different ones.
+    // Two directories with the same name in different directories.
     for path in ["deep/twin", "deep/d0/twin"] {
         dir(tree, path);
         tree.add(format!("{path}/in"), file(path.len(), path.len() as u64));
@@ -127,7 +128,7 @@ fn symlinks(tree: &mut Manifest) {
 fn names(tree: &mut Manifest) {
     dir(tree, "names");
     let long = "l".repeat(255);
-    // As long, and the same up to its last byte.
+    // The same length as `long`, and different only in the last byte.
     let longer = format!("{}m", &long[..254]);
     let unicode = "ü".repeat(127);
     for (i, name) in [

@@ -1,10 +1,10 @@
-//! What file systems on top of a server's client have alike.
+//! Shared parts of the file systems that are clients of a server.
 
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use volary_core::{Kind, OpenId, Result};
 
-/// What there is of a volume until it is detached.
+/// The state of a volume until it is detached.
 pub(crate) struct Attached<S>(Mutex<Option<S>>);
 
 impl<S> Attached<S> {
@@ -13,7 +13,7 @@ impl<S> Attached<S> {
     }
 
     /// # Errors
-    /// `Stale` once it is detached.
+    /// `Stale` once the volume is detached.
     pub(crate) fn with<T>(&self, work: impl FnOnce(&mut S) -> Result<T>) -> Result<T> {
         match &mut *self.0.lock() {
             Some(state) => work(state),
@@ -26,7 +26,7 @@ impl<S> Attached<S> {
     }
 }
 
-/// What is open, by numbers of ours.
+/// The opens, by ids that are assigned here.
 pub(crate) struct Opens<H> {
     held: HashMap<OpenId, H>,
     next: u64,
@@ -48,13 +48,13 @@ impl<H> Opens<H> {
     }
 
     /// # Errors
-    /// `Stale`.
+    /// `Stale` if the open is unknown.
     pub(crate) fn get(&mut self, open: OpenId) -> Result<&mut H> {
         Ok(self.held.get_mut(&open).ok_or(Kind::Stale)?)
     }
 
     /// # Errors
-    /// `Stale`.
+    /// `Stale` if the open is unknown.
     pub(crate) fn end(&mut self, open: OpenId) -> Result<H> {
         Ok(self.held.remove(&open).ok_or(Kind::Stale)?)
     }

@@ -1,17 +1,17 @@
 //! One conformance suite for every volume.
 //!
-//! A [`Suite`] has a closure that makes a fresh volume ([`Fresh`]); each case gets one of its own.
-//! Cases are chosen by what the volume claims ([`Caps`]): a claim brings the cases that hold it to
-//! its word, its absence those that want the documented refusal. The order is fixed.
+//! A [`Suite`] has a closure that makes a fresh volume ([`Fresh`]) for each case. The cases depend
+//! on what the volume claims ([`Caps`]): some test a claim, and others expect the documented
+//! refusal in its absence. The order of cases is fixed.
 //!
 //! | suite | the volume | cases |
 //! |---|---|---|
-//! | [`Suite::new`] | empty, takes changes | make something and look at it |
-//! | [`Suite::reading`] | holds what a [`Manifest`] says | read it in every way |
-//! | [`Suite::coherent`] | holds anything | read it in every way: all must agree |
+//! | [`Suite::new`] | empty, allows changes | create nodes and check them |
+//! | [`Suite::reading`] | has the content of a [`Manifest`] | read it in every way |
+//! | [`Suite::coherent`] | has any content | read it in every way: all must agree |
 //!
-//! A case that the volume cannot run is *skipped*, with the reason; it never counts as passed. Each
-//! has a time limit, so that one that hangs fails by its name.
+//! A case that cannot run on the volume is *skipped*, with the reason; it never counts as passed.
+//! Each case has a time limit, so that one that hangs fails and is named.
 //!
 //! ```
 //! use volary_test::Suite;
@@ -21,13 +21,13 @@
 //! }
 //! ```
 //!
-//! | module | what |
+//! | module | content |
 //! |---|---|
-//! | `fresh` | a volume that a case gets |
-//! | `case` | what a case is given: that volume, and short words for what cases do |
-//! | `spec` | a case's name, and when it applies |
-//! | `limit` | a case in a thread of its own, for as long as it may take |
-//! | `record`, `contract`, `report` | what a failure tells |
+//! | `fresh` | the volume for a case, and how to attach it again |
+//! | `case` | the argument of a case: its volume, and short methods for common operations |
+//! | `spec` | the name of a case, and the volumes that it is for |
+//! | `limit` | runs a case in a thread of its own with a time limit |
+//! | `record`, `contract`, `report` | the parts of a failure's report |
 
 mod case;
 mod contract;
@@ -52,10 +52,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use volary_core::{Caps, Fs};
 
-/// How long a case may take unless [`Suite::limit`] says otherwise.
+/// The time limit of a case, unless [`Suite::limit`] sets another.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// The suite on one kind of volume.
+/// The suite for one kind of volume.
 pub struct Suite {
     name: String,
     make: Arc<dyn Fn() -> Fresh + Send + Sync>,
@@ -71,7 +71,7 @@ pub struct Suite {
 }
 
 impl Suite {
-    /// Returns the suite for volumes that are empty, on what `make` makes.
+    /// Returns the suite for the empty volumes that `make` makes.
     pub fn new<F: Into<Fresh>>(
         name: impl Into<String>,
         make: impl Fn() -> F + Send + Sync + 'static,
@@ -91,7 +91,7 @@ impl Suite {
         }
     }
 
-    /// Returns the suite for volumes that hold what `manifest` says, and are only read.
+    /// Returns the suite for volumes that are only read, and have the content of `manifest`.
     pub fn reading<F: Into<Fresh>>(
         name: impl Into<String>,
         make: impl Fn() -> F + Send + Sync + 'static,
@@ -105,11 +105,11 @@ impl Suite {
         }
     }
 
-    /// Returns the suite for volumes that hold anything: what each is seen to hold in the plainest
-    /// way is what all other ways of reading must agree with.
+    /// Returns the suite for volumes with any content that are only read. The volume is first read
+    /// in the simplest way; all other ways to read it must then agree.
     ///
     /// # Errors
-    /// What is wrong already in the plainest way.
+    /// A description of what already fails in the simplest way, or that it takes too long.
     pub fn coherent<F: Into<Fresh>>(
         name: impl Into<String>,
         make: impl Fn() -> F + Send + Sync + 'static,
@@ -119,10 +119,10 @@ impl Suite {
         Ok(Self::reading(name, move || make(), &manifest))
     }
 
-    /// Returns what a volume holds, by its own word.
+    /// Makes a manifest of a volume by reading it in the simplest way.
     ///
     /// # Errors
-    /// What is wrong with it, in words; that it does not answer.
+    /// A description of the first error, or that the volume does not answer in time.
     pub(crate) fn held<F: Into<Fresh>>(
         make: Arc<impl Fn() -> F + Send + Sync + 'static>,
     ) -> Result<Manifest, String> {
@@ -134,7 +134,7 @@ impl Suite {
         })?
     }
 
-    /// Puts the volume under a layer that should not be noticed.
+    /// Puts a layer over the volume that must be transparent.
     #[must_use]
     pub fn under(self, layer_name: &str, layer: fn(Fs) -> Fs) -> Self {
         let make = self.make;
@@ -145,10 +145,10 @@ impl Suite {
         }
     }
 
-    /// Leaves a case out, and says why each time that it does.
+    /// Leaves out a case. The report states the reason.
     ///
     /// # Panics
-    /// If there is no such case in any suite.
+    /// If no suite has a case of this name.
     #[must_use]
     pub fn leave_out(mut self, case: &'static str, why: &'static str) -> Self {
         let mut all = cases::all().chain(cases::reading::all());
@@ -157,7 +157,7 @@ impl Suite {
         self
     }
 
-    /// Leaves cases out, each list for its reason.
+    /// Leaves out lists of cases, each with its reason.
     #[must_use]
     pub fn leave_out_all(self, lists: &[(&[&'static str], &'static str)]) -> Self {
         let all = lists
@@ -166,29 +166,29 @@ impl Suite {
         all.fold(self, |suite, (case, why)| suite.leave_out(case, why))
     }
 
-    /// For volumes that take the time from a clock of their own rather than
-    /// from each call (through a mount, say): cases do not look at such times.
+    /// For volumes whose timestamps come from a clock of their own, e.g. through a mount, and not
+    /// from the time in each call. Cases then do not check such timestamps.
     #[must_use]
     pub fn own_clock(mut self) -> Self {
         self.own_clock = true;
         self
     }
 
-    /// Gives each case this long, in place of a minute.
+    /// Sets the time limit of each case, by default a minute.
     #[must_use]
     pub fn limit(mut self, limit: Duration) -> Self {
         self.limit = limit;
         self
     }
 
-    /// Ends the run with the first case that fails.
+    /// Ends the run after the first case that fails.
     #[must_use]
     pub fn stop_at_failure(mut self) -> Self {
         self.stops = true;
         self
     }
 
-    /// Runs only the case of this name; `VOLARY_CASE` does the same from outside.
+    /// Runs only the case of this name. The environment variable `VOLARY_CASE` does the same.
     #[must_use]
     pub fn only(mut self, case: impl Into<String>) -> Self {
         self.only = Some(case.into());
@@ -202,17 +202,18 @@ impl Suite {
         self
     }
 
-    /// Names the command that runs a case alone, where it is not `cargo test`.
+    /// Sets the command that runs one case alone, if it is not `cargo test`.
     #[must_use]
     pub fn alone(mut self, command: fn(&str) -> String) -> Self {
         self.alone = Some(command);
         self
     }
 
-    /// Runs the cases that fit the volume, and prints the [`Report`].
+    /// Runs the cases that fit the volume, and prints and returns the [`Report`].
     ///
     /// # Panics
-    /// If a case fails, after all have run; the message tells of each.
+    /// If a case fails, after all have run. The report describes each failure, the message counts
+    /// them.
     pub fn run(&self) -> Report {
         let report = self.report();
         println!("{report}");
@@ -220,7 +221,7 @@ impl Suite {
         report
     }
 
-    /// Runs the cases that fit the volume; with `VOLARY_CASE` set, only the one of that name.
+    /// Runs the cases that fit the volume. If `VOLARY_CASE` is set, runs only the one of that name.
     pub fn report(&self) -> Report {
         let mut report = Report {
             name: self.name.clone(),
@@ -275,7 +276,7 @@ impl Suite {
         }
     }
 
-    /// Returns why the case could not run to its end, if so.
+    /// Runs a case. Returns the reason if the case could not run to its end.
     fn run_case(&self, spec: &CaseSpec, record: &Arc<Record>) -> Result<Option<String>, String> {
         let (make, record) = (Arc::clone(&self.make), Arc::clone(record));
         let (run, own_clock, manifest) = (spec.run, self.own_clock, self.manifest.clone());
@@ -308,7 +309,7 @@ impl Suite {
     }
 }
 
-/// What fails when there is not even a volume.
+/// Stands for a case in the report if no volume can be made.
 const MAKE: CaseSpec = CaseSpec {
     name: "a_volume_can_be_made",
     with: 0,
@@ -317,8 +318,8 @@ const MAKE: CaseSpec = CaseSpec {
     run: |_| {},
 };
 
-/// Returns the command that runs the test that this thread is in again, with the
-/// environment variable `key` set.
+/// Returns the command that repeats the test of this thread with the environment variable `key`
+/// set.
 pub fn replay_command(key: &str, value: &str) -> String {
     let package = std::env::var("CARGO_PKG_NAME").unwrap_or_else(|_| "volary-test".into());
     let thread = std::thread::current();

@@ -1,41 +1,41 @@
-//! A whole volume as one value: for comparing before with after, and one
-//! reader's view with another's.
+//! A whole volume as one value, for comparisons: before and after a change, or between two readers.
 
 use crate::digest::{digest, digest_of};
 use std::collections::BTreeMap;
 use std::fmt;
 use volary_core::{Cookie, Ctx, DirBuf, FileKind, Fs, Mode, Name, NodeId, Result, Time, escape};
 
-/// Every node of a volume by its path. Paths have no leading slash; the root
-/// is not in it.
+/// The nodes of a volume by path, without the root. Paths have no leading slash.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tree(pub BTreeMap<Vec<u8>, Leaf>);
 
-/// A node of a [`Tree`]. What a reader cannot tell is `None`.
+/// A node of a [`Tree`]. What a reader cannot determine is `None`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leaf {
-    /// What it is.
+    /// The kind of the node.
     pub kind: FileKind,
-    /// Size of a file, in bytes; 0 for all else.
+    /// The size of a file in bytes; 0 for other nodes.
     pub size: u64,
     /// [`digest`] of a file's content or a symlink's target; `None` for other nodes.
     pub hash: Option<[u8; 32]>,
-    /// Permission bits, owner and group.
+    /// The permission bits, the owner and the group.
     pub owner: Option<(u32, u32, u32)>,
-    /// Names that lead to it; for a directory its own `.` and the `..` of others count too.
+    /// The link count. For a directory, its own `.` and the `..` of its subdirectories may count
+    /// too.
     pub links: Option<u32>,
-    /// Last change of the content.
+    /// The time when the content last changed.
     pub mtime: Option<Time>,
 }
 
 impl Tree {
-    /// Reads all of it.
+    /// Reads a whole volume.
     ///
     /// # Errors
-    /// What the volume answers.
+    /// Errors of the volume.
     ///
     /// # Panics
-    /// If the volume is more than 100 directories deep: it then holds a loop.
+    /// If directories are nested more than 100 deep, as a loop is then likely, or if a listing is
+    /// inconsistent.
     pub fn read(fs: &Fs, cx: &Ctx<'_>) -> Result<Self> {
         let mut tree = Self::default();
         let mut todo = vec![(Vec::new(), fs.root())];
@@ -59,14 +59,14 @@ impl Tree {
         Ok(tree)
     }
 
-    /// Changes each leaf, to leave out what another reader cannot tell.
+    /// Changes each leaf, e.g. to remove what another reader cannot determine.
     #[must_use]
     pub fn map(mut self, change: impl Fn(&mut Leaf)) -> Self {
         self.0.values_mut().for_each(change);
         self
     }
 
-    /// Returns how `other` differs, a line each: at most 20. Empty if it does not.
+    /// Returns the differences to `other`, one per line and at most 20.
     pub fn differences(&self, other: &Self) -> Vec<String> {
         let mut all = Vec::new();
         for (path, leaf) in &self.0 {
@@ -87,10 +87,10 @@ impl Tree {
         all
     }
 
-    /// Holds if the two are the same.
+    /// Asserts that the two are equal.
     ///
     /// # Panics
-    /// If not, saying how they differ.
+    /// If they differ. The message lists the differences.
     #[track_caller]
     pub fn assert_same(&self, other: &Self) {
         let differences = self.differences(other);
@@ -164,10 +164,10 @@ pub fn entries(fs: &Fs, cx: &Ctx<'_>, dir: NodeId) -> Result<Vec<(Vec<u8>, NodeI
     Ok(all)
 }
 
-/// Removes a node and, of a directory, all below.
+/// Removes a node and, if it is a directory, everything below it.
 ///
 /// # Errors
-/// What the volume answers. What was removed until then is gone.
+/// Errors of the volume. What was removed before the error stays removed.
 pub fn remove(fs: &Fs, cx: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<()> {
     let found = fs.lookup(cx, dir, name)?;
     if found.attr.kind != FileKind::Dir {

@@ -1,5 +1,5 @@
-//! What a volume can do, found out by trying: of a mounted directory and of an export, neither of
-//! which says it all.
+//! Determines by trial what a volume can do, for mounted directories and exports, which do not
+//! report all of it.
 
 use crate::tree;
 use volary_core::{
@@ -7,24 +7,26 @@ use volary_core::{
     SetTime, Time,
 };
 
-/// What trying found.
+/// The result of a trial.
 #[derive(Clone, Copy, Debug)]
 pub struct Tried {
-    /// What the volume claims, without what failed. [`Caps::HOLES`] is that a gap takes no room.
+    /// The claimed caps without those that failed. [`Caps::HOLES`] stays only if a hole can be
+    /// punched, or a gap takes no space.
     pub caps: Caps,
-    /// Whether a hole can be punched.
+    /// Whether holes can be punched.
     pub punches: bool,
 }
 
-/// The size of the file that is made.
+/// The size of the file that is used for trials, in bytes.
 const FILE: u64 = 8192;
-/// A size that is all gap but for the first byte.
+/// The size of a file that consists of a gap, except for its first byte.
 const GAP: u64 = 1 << 20;
 
-/// Tries in the directory `dir` each ability that a volume claims. All that is made is removed again.
+/// Tries each claimed capability in the directory `dir`. Everything that is created is removed
+/// again.
 ///
 /// # Errors
-/// What the volume answers to the simplest of changes.
+/// The error of the volume if even simple changes fail.
 pub fn try_out(fs: &Fs, cx: &Ctx<'_>, dir: NodeId) -> Result<Tried> {
     let name = Name::new(b"probe")?;
     let set = match fs.caps().has(Caps::MODES) {
@@ -42,10 +44,10 @@ pub fn try_out(fs: &Fs, cx: &Ctx<'_>, dir: NodeId) -> Result<Tried> {
     tried
 }
 
-/// A file that was made, and its open.
+/// A file that was created, and its open.
 type Made = (NodeId, OpenId);
 
-/// Where it is tried.
+/// The directory in which capabilities are tried.
 struct Place<'a> {
     fs: &'a Fs,
     cx: &'a Ctx<'a>,
@@ -101,7 +103,7 @@ impl Place<'_> {
             caps = caps.without(ability);
         }
         caps.time_step = caps.time_step.max(self.time_step(other)?);
-        // Where there are no holes, a size takes room.
+        // Without holes, every byte of the size would take space.
         if caps.has(Caps::HOLES) {
             caps.size_max = self.size_max(file, caps.size_max)?;
         }
@@ -135,7 +137,7 @@ impl Place<'_> {
             Err(e) if e == Kind::NoSpace => return Ok(false),
             done => done?,
         };
-        // The host's file systems find room when they write out.
+        // Some file systems of the host allocate only at writeback.
         self.fs.fsync(self.cx, open, false)?;
         Ok(self.fs.getattr(self.cx, file)?.allocated < GAP / 2)
     }
@@ -149,7 +151,7 @@ impl Place<'_> {
         swap(b"file", b"other").is_ok()
     }
 
-    /// Returns the steps in which a time comes back.
+    /// Returns the resolution of timestamps, in nanoseconds.
     fn time_step(&self, file: NodeId) -> Result<u64> {
         let time = Time::new(1_600_000_001, 123_456_789);
         let set = SetAttr {
@@ -168,7 +170,7 @@ impl Place<'_> {
         })
     }
 
-    /// Returns the greatest size, up to `claimed`, that a file takes and shows.
+    /// Returns the greatest size, up to `claimed`, that a file can be set to and then reports.
     fn size_max(&self, file: NodeId, claimed: u64) -> Result<u64> {
         let takes = |size: u64| {
             let set = self.fs.setattr(self.cx, file, &SetAttr::size(size));

@@ -1,4 +1,4 @@
-//! A directory of a volume as a volume of its own, which ends without ending the one below.
+//! A directory of a volume as a volume of its own, whose end does not end the volume below.
 
 use parking_lot::Mutex;
 use std::collections::HashSet;
@@ -8,13 +8,13 @@ use volary_core::{
     SetAttr,
 };
 
-/// A layer whose root is a directory of the volume below. Detaching it ends its own opens and no
-/// others; the volume below goes on.
+/// A layer whose root is a directory of the volume below. Detaching it closes only its own opens,
+/// and syncs the volume below.
 pub struct Within {
     below: Fs,
     root: NodeId,
     takes_changes: bool,
-    /// What it can do, where the volume below claims more.
+    /// The caps, if they differ from those of the volume below.
     claimed: Option<Caps>,
     ended: AtomicBool,
     opens: Mutex<HashSet<OpenId>>,
@@ -33,21 +33,24 @@ impl Within {
         }
     }
 
-    /// Refuses every change with `ReadOnly`, whatever the volume below would do.
+    /// Refuses every change with `ReadOnly`, unless the volume does not support the operation at
+    /// all.
     #[must_use]
     pub fn only_read(mut self) -> Self {
         self.takes_changes = false;
         self
     }
 
-    /// Claims `caps` instead of what the volume below does: what was found by trying.
+    /// Claims `caps` instead of the caps of the volume below, e.g. those that
+    /// [`try_out`](crate::try_out) found.
     #[must_use]
     pub fn claiming(mut self, caps: Caps) -> Self {
         self.claimed = Some(caps);
         self
     }
 
-    /// Returns whether the volume below cannot do this at all, which it says before `ReadOnly`.
+    /// Returns whether the volume below does not support the operation, which it reports before
+    /// `ReadOnly`.
     fn lacks(&self, call: Call) -> bool {
         matches!(call, Call::SetXattr | Call::RemoveXattr) && !self.below.caps().has(Caps::XATTRS)
     }
@@ -89,10 +92,10 @@ impl Layer for Within {
         if self.ended.swap(true, Ordering::AcqRel) {
             return Ok(());
         }
-        for open in self.opens.lock().drain() {
-            self.below.close(cx, open)?;
-        }
-        self.below.sync(cx)
+        let opens: Vec<OpenId> = self.opens.lock().drain().collect();
+        let closed = opens.into_iter().map(|open| self.below.close(cx, open));
+        let closed = closed.fold(Ok(()), Result::and);
+        closed.and(self.below.sync(cx))
     }
 
     fn parent(&self, cx: &Ctx<'_>, dir: NodeId) -> Result<Entry> {

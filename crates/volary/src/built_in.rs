@@ -1,10 +1,10 @@
-//! Short forms, for programs that add nothing: what was built in.
+//! Shorthands for programs that add nothing to the built-in registry.
 
 use crate::{Found, Identity, Opened, Registry, Source};
 use std::sync::{Arc, OnceLock};
 use volary_core::{Attach, BlockDevice, Format, Options, Result, Time};
 
-/// Returns the registry of what was built in.
+/// Returns the registry of everything that was built in.
 pub(crate) fn built_in() -> &'static Arc<Registry> {
     static BUILT_IN: OnceLock<Arc<Registry>> = OnceLock::new();
     BUILT_IN.get_or_init(Arc::default)
@@ -15,7 +15,7 @@ pub fn formats() -> &'static [&'static dyn Format] {
     built_in().formats()
 }
 
-/// [`Registry::format_of`] of what was built in.
+/// Calls [`Registry::format_of`] on the built-in registry.
 ///
 /// # Errors
 /// As there.
@@ -23,7 +23,7 @@ pub fn format_of(kind: &str) -> Result<&'static dyn Format> {
     built_in().format_of(kind)
 }
 
-/// [`Registry::kind_of`] of what was built in.
+/// Calls [`Registry::kind_of`] on the built-in registry.
 ///
 /// # Errors
 /// As there.
@@ -31,7 +31,7 @@ pub fn kind_of(name: &str, size: u64) -> Result<(&'static dyn Format, &'static s
     built_in().kind_of(name, size)
 }
 
-/// [`Registry::identify`] by what was built in.
+/// Calls [`Registry::identify`] on the built-in registry.
 ///
 /// # Errors
 /// As there.
@@ -39,7 +39,7 @@ pub fn identify(dev: &dyn BlockDevice) -> Result<Identity> {
     built_in().identify(dev)
 }
 
-/// [`Registry::find`] by what was built in.
+/// Calls [`Registry::find`] on the built-in registry.
 ///
 /// # Errors
 /// As there.
@@ -47,7 +47,7 @@ pub fn find(device: Arc<dyn BlockDevice>, options: &Options) -> Result<Found> {
     built_in().find(device, options)
 }
 
-/// [`Registry::attach`] by what was built in.
+/// Calls [`Registry::attach`] on the built-in registry.
 ///
 /// # Errors
 /// As there.
@@ -55,7 +55,7 @@ pub fn attach(dev: Arc<dyn BlockDevice>, how: &Attach) -> Result<Opened> {
     built_in().attach(dev, how)
 }
 
-/// [`Registry::open_volume`] by what was built in.
+/// Calls [`Registry::open_volume`] on the built-in registry.
 ///
 /// # Errors
 /// As there.
@@ -63,7 +63,7 @@ pub fn open_volume(source: &Source, how: &Attach, now: Time) -> Result<Opened> {
     built_in().open_volume(source, how, now)
 }
 
-/// [`Registry::open_on`] by what was built in.
+/// Calls [`Registry::open_on`] on the built-in registry.
 ///
 /// # Errors
 /// As there.

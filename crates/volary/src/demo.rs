@@ -14,7 +14,7 @@ pub const DEMO_SIZE: u64 = 64 << 20;
 /// Returns a device in memory with a small FAT32 volume that holds a few files.
 ///
 /// # Errors
-/// None but a defect.
+/// Only if volary has a bug.
 pub fn demo(now: Time) -> Result<Arc<dyn BlockDevice>> {
     let dev: Arc<dyn BlockDevice> = Arc::new(MemDevice::new(DEMO_SIZE));
     let how = Make {

@@ -1,5 +1,5 @@
-//! What is on a device, and how it is reached: by its first superblock or boot sector, by a
-//! replica of that, or as what the user says it is.
+//! Finds the volume on a device: by its primary superblock or boot sector, by a replica of it, or
+//! as the kind that the user names.
 
 use crate::Identity;
 use crate::block::{ByReplica, Skipping, partitions};
@@ -8,17 +8,17 @@ use std::fmt;
 use std::sync::Arc;
 use volary_core::{BlockDevice, Error, Format, Kind, Options, Replica, Result};
 
-/// The option that says what a volume is, where it is not to be recognised.
+/// The option that names the kind of a volume, which is then not recognised automatically.
 pub const TYPE_OPTION: &str = "type";
 
-/// What is on a device.
+/// A volume that was found on a device.
 pub struct Found {
-    /// What reads it.
+    /// The format that reads it.
     pub format: &'static dyn Format,
-    /// The device to read it from. Where [`replica`](Self::replica) is something, that stands on
-    /// it in the first one's place, and it takes no changes.
+    /// The device to attach. If [`replica`](Self::replica) is set, it shows the replica in the
+    /// place of the primary structure, and takes no changes.
     pub device: Arc<dyn BlockDevice>,
-    /// The replica that it is read by, since the first one makes no sense.
+    /// The replica to use, if the primary structure makes no sense.
     pub replica: Option<Replica>,
 }
 
@@ -61,7 +61,7 @@ impl Formats {
     }
 }
 
-/// Returns a volume of this format, by a replica if it needs one and the user names none.
+/// Returns a volume of this format. Uses a replica if it needs one and the user named none.
 fn found(
     format: &'static dyn Format,
     device: Arc<dyn BlockDevice>,
@@ -98,8 +98,8 @@ fn names_replica(format: &dyn Format, options: &Options) -> bool {
     option.is_some_and(|name| options.get(name).is_some())
 }
 
-/// Returns whether what was found may be a volume without its first superblock or boot sector. A disklabel
-/// stands beside that of a partition at the start of the disk.
+/// Returns whether the device may hold a volume whose primary superblock or boot sector is damaged.
+/// A disklabel does not exclude that, as it precedes a volume at the start of the disk.
 fn may_be_damaged(identity: &Identity, device: &dyn BlockDevice) -> bool {
     match identity {
         Identity::Blank | Identity::Unknown => true,
@@ -111,10 +111,10 @@ fn may_be_damaged(identity: &Identity, device: &dyn BlockDevice) -> bool {
     }
 }
 
-/// How many bytes of what is not known are shown.
+/// How many bytes of unknown content are shown.
 const SHOWN: usize = 8;
 
-/// Why there is no volume to open, and what to do.
+/// Returns why there is no volume to open, and what to do.
 fn unknown(opens: &str, identity: &Identity, device: &dyn BlockDevice) -> Error {
     let words = match identity {
         Identity::Partitions(words) => match partitions(device) {

@@ -1,14 +1,15 @@
-//! The formats that a program has.
+//! The formats of a registry.
 
 use crate::kinds::{default_kind, is_alias, list, own_name, unknown};
 use crate::names::{check_name, taken};
 use volary_core::{Abilities, Format, Result};
 
-/// Formats, in the order in which they are asked for their volumes.
+/// Formats, in the order in which they are probed.
 #[derive(Clone)]
 pub(crate) struct Formats(Vec<&'static dyn Format>);
 
-/// The formats that were built in. Each recognises its volumes by a sign; those of [`GUESSING`] by what is plausible.
+/// The built-in formats. Each recognises its volumes by a magic number; those in [`GUESSING`] go by
+/// plausible values.
 const BUILT_IN: &[&dyn Format] = &[
     #[cfg(feature = "fat")]
     &volary_fat::FAT,
@@ -26,7 +27,8 @@ const BUILT_IN: &[&dyn Format] = &[
     &volary_v7::V7,
 ];
 
-/// Formats whose volumes are told by what is plausible, not by a sign: they are asked last.
+/// Formats that recognise their volumes by plausible values instead of a magic number. They are
+/// probed last.
 const GUESSING: &[&str] = &["v7"];
 
 impl Default for Formats {
@@ -100,7 +102,7 @@ impl Formats {
         found.ok_or_else(|| unknown(name, &made()))
     }
 
-    /// Returns the kinds that are opened, for people.
+    /// Returns the kinds that can be opened, for people.
     pub(crate) fn opened(&self) -> String {
         list(self.0.iter())
     }

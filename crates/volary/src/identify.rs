@@ -1,5 +1,5 @@
-//! What a device holds, told by its magic: a volume that can be opened, or
-//! something else that has a name.
+//! Identifies the content of a device by its magic: a volume that can be opened, or something else
+//! that is known.
 
 use crate::block::Skipping;
 use crate::formats::Formats;
@@ -13,14 +13,14 @@ pub enum Identity {
     Foreign(&'static str),
     /// A partition table: `an MBR partition table`.
     Partitions(&'static str),
-    /// Zeros, as far as was looked.
+    /// Zeros, as far as the device was read.
     Blank,
-    /// Nothing that is known.
+    /// Nothing known.
     Unknown,
 }
 
 impl Identity {
-    /// In a few words: `a fat16 volume`.
+    /// Returns the identity in a few words: `a fat16 volume`.
     pub fn words(&self) -> String {
         match self {
             Self::Volume(_, probe) => format!("a {} volume", probe.kind),
@@ -43,7 +43,7 @@ impl Formats {
         }
     }
 
-    /// Identifies a device that is read as far as it can be.
+    /// Identifies a device whose unreadable parts read as something else.
     ///
     /// # Errors
     /// `Io`.
@@ -60,8 +60,8 @@ impl Formats {
     }
 }
 
-/// How much of a device is looked at, in bytes: up to the superblock of UFS2
-/// in its last place.
+/// How many bytes of a device are examined: up to the superblock of UFS2 in its last possible
+/// place.
 pub const LOOK: usize = 264 << 10;
 
 fn name(head: &Head<'_>) -> Identity {
@@ -81,7 +81,7 @@ fn name(head: &Head<'_>) -> Identity {
     }
 }
 
-/// The bytes looked at. Reading past them gives `None`.
+/// The bytes to examine. Reading past them returns `None`.
 struct Head<'a>(&'a [u8]);
 
 impl Head<'_> {
@@ -96,7 +96,7 @@ impl Head<'_> {
     }
 }
 
-/// Offset in bytes, magic, what it is. The first that fits counts.
+/// Offset in bytes, magic, and name. The first match counts.
 const MAGICS: &[(usize, &[u8], &str)] = &[
     (3, b"NTFS    ", "an NTFS file system"),
     (3, b"EXFAT   ", "an exFAT file system"),
@@ -183,7 +183,7 @@ fn is_nsr(head: &Head<'_>, at: usize) -> bool {
     head.has(at + 1, b"NSR02") || head.has(at + 1, b"NSR03")
 }
 
-/// ext2, 3 and 4 have one magic; features tell them apart.
+/// Tells ext2, 3 and 4 apart by their features, as they share one magic.
 fn extended(head: &Head<'_>) -> Option<&'static str> {
     if !head.has(0x438, &[0x53, 0xef]) {
         return None;
@@ -200,8 +200,8 @@ fn extended(head: &Head<'_>) -> Option<&'static str> {
     })
 }
 
-/// UFS keeps its magic at byte 1372 of a superblock that can stand in four
-/// places, in either byte order.
+/// Recognises UFS by its magic at byte 1372 of a superblock, in four possible places and either
+/// byte order.
 fn ufs(head: &Head<'_>) -> Option<&'static str> {
     const FS_MAGIC: usize = 1372;
     [8 << 10, 0, 64 << 10, 256 << 10]
@@ -216,7 +216,7 @@ fn ufs(head: &Head<'_>) -> Option<&'static str> {
         })
 }
 
-/// What a BSD disklabel is called.
+/// The name of a BSD disklabel.
 pub(crate) const DISKLABEL: &str = "a BSD disklabel";
 
 fn partition_table(head: &Head<'_>) -> Option<&'static str> {

@@ -1,9 +1,9 @@
-//! The kinds of volume by their names, and by what else they are called.
+//! The kinds of volume, by their names and other systems' names for them.
 
 use volary_core::{Error, Format, Kind};
 
-/// Returns the kind that a volume of `size` bytes is made as unless the user says
-/// otherwise: what other systems take for disks of that size.
+/// Returns the default kind for a FAT volume of `size` bytes: the one that other systems choose for
+/// disks of that size.
 pub fn default_kind(size: u64) -> &'static str {
     const MIB: u64 = 1 << 20;
     match size {
@@ -13,7 +13,7 @@ pub fn default_kind(size: u64) -> &'static str {
     }
 }
 
-/// What other systems call kinds and formats, and what that is here.
+/// Other systems' names of kinds and formats, with the name used here.
 const ALIASES: &[(&str, &str)] = &[
     ("vfat", "fat"),
     ("msdos", "fat"),
@@ -27,14 +27,14 @@ const ALIASES: &[(&str, &str)] = &[
     ("s5fs", "sysv"),
 ];
 
-/// Returns the name here of what the user calls so.
+/// Returns the name used here for a user's name of a kind.
 pub(crate) fn own_name(name: &str) -> String {
     let name = name.to_ascii_lowercase();
     let alias = ALIASES.iter().find(|(alias, _)| *alias == name);
     alias.map_or(name, |(_, own)| (*own).to_owned())
 }
 
-/// Returns whether others call a kind or a format so.
+/// Returns whether `name` is another system's name for a kind or format.
 pub(crate) fn is_alias(name: &str) -> bool {
     ALIASES.iter().any(|(alias, _)| *alias == name)
 }
@@ -47,7 +47,7 @@ pub(crate) fn unknown(kind: &str, kinds: &str) -> Error {
     )
 }
 
-/// Returns the kinds of formats, for people.
+/// Returns the kinds of some formats, for people.
 pub(crate) fn list<'a>(formats: impl Iterator<Item = &'a &'static dyn Format>) -> String {
     let kinds: Vec<&str> = formats.flat_map(|f| f.kinds()).copied().collect();
     kinds.join(", ")

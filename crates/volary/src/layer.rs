@@ -1,4 +1,4 @@
-//! Layers of a program's own.
+//! Layers that a program adds.
 
 use crate::layers::{LAYERS, Outside, Stacked, argument_of, layer_by_name};
 use crate::names::{check_name, taken};
@@ -8,7 +8,7 @@ use volary_core::{Error, Fs, Kind, OptionSpec, Result};
 
 type Make = dyn Fn(Fs, &str, &Arc<dyn Outside>) -> Result<Fs> + Send + Sync;
 
-/// A layer of a program's own, `--layer NAME[=ARGUMENT]`.
+/// A layer that a program adds, for `--layer NAME[=ARGUMENT]`.
 pub struct LayerKind {
     spec: OptionSpec,
     make: Box<Make>,
@@ -16,8 +16,8 @@ pub struct LayerKind {
 }
 
 impl LayerKind {
-    /// Returns a layer that `make` puts over a volume. It is given the argument, empty without one, and what it may have of
-    /// the world outside.
+    /// Returns a layer that `make` puts over a volume. `make` gets the argument (empty if there is
+    /// none) and access to the outside world.
     pub fn new(
         name: &'static str,
         make: impl Fn(Fs, &str, &Arc<dyn Outside>) -> Result<Fs> + Send + Sync + 'static,
@@ -33,14 +33,15 @@ impl LayerKind {
         }
     }
 
-    /// With words for people: the argument, in brackets if it can be left out, none for a layer without; and what it does.
+    /// Sets the help: the argument, in brackets if it is optional and empty if there is none; and
+    /// what the layer does.
     #[must_use]
     pub fn help(mut self, argument: &'static str, help: &'static str) -> Self {
         (self.spec.value, self.spec.help) = (argument, help);
         self
     }
 
-    /// With what it needs of this host for an argument.
+    /// Sets what the layer needs of this host for an argument.
     #[must_use]
     pub fn needs(mut self, needs: impl Fn(&str) -> Needs + Send + Sync + 'static) -> Self {
         self.needs = Box::new(needs);
@@ -54,7 +55,7 @@ impl std::fmt::Debug for LayerKind {
     }
 }
 
-/// The layers that a program has beside those that were built in.
+/// The layers that a program adds to the built-in ones.
 #[derive(Clone, Default)]
 pub(crate) struct Layers(Vec<Arc<LayerKind>>);
 
@@ -69,7 +70,7 @@ impl Layers {
         Ok(())
     }
 
-    /// Returns the layers: those that were built in, and those that were added.
+    /// Returns the built-in layers and the added ones.
     pub(crate) fn all(&self) -> impl Iterator<Item = &OptionSpec> {
         LAYERS.iter().chain(self.0.iter().map(|layer| &layer.spec))
     }
@@ -97,7 +98,7 @@ impl Layers {
             .unwrap_or_default()
     }
 
-    /// Returns the layer of the program's own that `spec` names.
+    /// Returns the program's own layer that `spec` names.
     fn own(&self, spec: &str) -> Option<&LayerKind> {
         let found = self.0.iter().find(|layer| layer.spec.name == name_of(spec));
         found.map(|layer| &**layer)

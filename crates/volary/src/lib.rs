@@ -1,10 +1,10 @@
 //! File systems in user space: any volume, any layer, any server.
 //!
-//! This crate is the front door: it opens what holds a volume, recognises the
-//! format, attaches it, and gives sessions on it. The crates behind it are
-//! re-exported, so that it is the only dependency that a program needs.
+//! This crate is the front door: it opens a source, recognises the format, attaches the volume, and
+//! returns sessions on it. It re-exports the crates behind it, so that a program needs no other
+//! dependency.
 //!
-//! [`Vol`] is the library as most use it: a volume by paths.
+//! Most programs use [`Vol`], which accesses a volume by paths.
 //!
 //! ```
 //! use volary::Vol;
@@ -16,8 +16,8 @@
 //! # }
 //! ```
 //!
-//! Below it are devices, file systems and sessions, for programs that serve many users, or take
-//! a volume apart:
+//! Below it are devices, file systems and sessions, for programs that serve many users or work on
+//! parts of a volume:
 //!
 //! ```
 //! use volary::{Attach, Cred, Follow, Mode, Source, Time, Volume, VolumeOptions};
@@ -46,26 +46,28 @@
 //! |---|---|
 //! | [`Vol`], [`VolFile`], [`VolOptions`] | a volume by paths |
 //! | [`Place`], [`Source`] | how people name volumes and places in them |
-//! | [`ExtentPlace`] | where bytes of a file are |
-//! | [`Registry`] | the formats, schemes and layers that a program has: its own beside those that were built in |
+//! | [`ExtentPlace`] | where the bytes of a file lie |
+//! | [`Registry`] | the formats, schemes and layers of a program: built-in ones and its own |
 //! | [`open_volume`] | from a name to a file system |
 //! | [`open_source`], [`attach`] | from a name to a device, from a device to a file system |
-//! | [`identify()`] | what a device holds, foreign formats too |
-//! | [`find`] | the volume on a device, by a replica of its superblock or boot sector if need be |
+//! | [`identify()`] | what a device holds; foreign formats too |
+//! | [`find`] | finds the volume on a device, if need be by a replica of its superblock |
 //! | [`demo`] | a small volume in memory |
-//! | [`torture`] | what a power cut leaves of volumes, and whether that is what they promised |
+//! | [`torture`] | tests that volumes keep their promises after a power cut |
 //! | [`block`], [`layers`], [`fuse`], [`nfs`], [`smb`] | devices, layers, the FUSE, NFS and SMB servers |
-//! | [`bulk`] | all files of a tree, in the order in which they lie |
-//! | [`copy`] | trees from the host into volumes, out of them, and between them |
+//! | [`bulk`] | reads all files of a tree, in device order |
+//! | [`copy`] | copies trees into volumes, out of them, and between them |
 //! | [`host`], [`mem`], [`nfs_client`] | the drivers without a format on disk |
 //! | [`plugin`] | drivers that are loaded at run time |
 //!
 //! # Features
 //!
-//! All are on unless `default-features = false`; a program that reads FAT images asks for `fat` alone. Each format is one
-//! (`cedar`, `ext4`, `fat`, `ffs`, `iso9660`, `ntfs`, `v7`), each driver without a format (`host`, `nfs-client`), drivers
-//! loaded at run time (`plugin`), each server (`fuse`, `nfs`, `smb`), and `bulk`, `copy`, `layers`, `qcow2` and `torture`. What was not built in is not found by [`find`], and opening it fails
-//! with `Unsupported`, which names the feature.
+//! All are on by default. A program that reads only FAT images sets `default-features = false` and
+//! enables `fat`. There is a feature for each format (`cedar`, `ext4`, `fat`, `ffs`, `iso9660`,
+//! `ntfs`, `v7`) and for each driver without a format (`host`, `nfs-client`). The others are
+//! `plugin` (drivers loaded at run time), the servers (`fuse`, `nfs`, `smb`), and `bulk`, `copy`,
+//! `layers`, `qcow2` and `torture`. [`find`] does not find volumes of a format that was not built
+//! in. Other missing features make opening fail with `Unsupported`, which names the feature.
 #![forbid(unsafe_code)]
 #![cfg_attr(
     not(test),
@@ -151,8 +153,7 @@ pub use volary_session::{
 #[cfg(feature = "smb")]
 pub use volary_smb as smb;
 
-/// Returns the error for opening something that needs a feature which this library was built
-/// without.
+/// Returns the error for opening something whose feature was not built in.
 #[cfg(not(all(
     feature = "fat",
     feature = "host",

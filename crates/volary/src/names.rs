@@ -1,4 +1,4 @@
-//! What can be a name of something that is added.
+//! Checks of names that are added to a registry.
 
 use volary_core::{Error, Kind, Result};
 

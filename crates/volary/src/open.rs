@@ -1,5 +1,5 @@
-//! From a [`Source`] to a device, and from a device to a file system. Every
-//! way in which that can go wrong has a line that says what to do.
+//! From a [`Source`] to a device, and from a device to a file system. Every error has a line that
+//! says what to do.
 
 #[cfg(feature = "nfs-client")]
 mod export;
@@ -17,15 +17,15 @@ use std::sync::Arc;
 use volary_core::{Attach, BlockDevice, Caps, Error, Fs, Kind, Remote, Result, Time};
 use volary_mem::{Mem, MemOptions};
 
-/// Opens what holds a volume: an image (raw or qcow2), a block device, a
-/// partition of either, or memory. `now` is the time of what is made in
-/// memory. An image is locked while it is open: many may read it, or one may
-/// change it.
+/// Opens the device of a source: an image (raw or qcow2), a block device, a partition of either, or
+/// memory. `now` is the time stamp for files in memory. An image is locked while it is open: many
+/// may read it, or one may change it.
 ///
 /// # Errors
-/// `NotFound`, `IsDir`, `Access`, `Unsupported` (neither file nor block
-/// device; a directory of the host; memory of a size; of a scheme; empty), `Busy`; `NotFound` for a partition that is not
-/// there; `Corrupt` for a partition table or qcow2 that is wrong; `Io`.
+/// `NotFound`, `IsDir`, `Access`; `Unsupported` for a node that is neither file nor block device,
+/// for a source without a device (host directory, memory with a size, scheme), and for an empty
+/// file; `Busy`; `NotFound` for a partition that does not exist; `Corrupt` for a damaged partition
+/// table or qcow2 image; `Io`.
 pub fn open_source(source: &Source, read_only: bool, now: Time) -> Result<Arc<dyn BlockDevice>> {
     match source {
         Source::Scheme { name, .. } => {
@@ -72,7 +72,7 @@ fn small_volume(_: Time) -> Result<Arc<dyn BlockDevice>> {
 }
 
 impl Registry {
-    /// [`open_source`]: what holds a volume is a device whatever formats there are.
+    /// Calls [`open_source`], which does not depend on the registry's formats.
     ///
     /// # Errors
     /// As there.
@@ -85,8 +85,9 @@ impl Registry {
         open_source(source, read_only, now)
     }
 
-    /// Finds the volume on a device, as [`find`](Self::find) does, and attaches it. The option `commit` is one of every
-    /// volume: for whoever shares it ([`Commit`](crate::Commit)), and for drivers that know it.
+    /// Finds the volume on a device, as [`find`](Self::find) does, and attaches it. Every volume
+    /// has the option `commit`. It is for the sharing layer ([`Commit`](crate::Commit)), and for
+    /// drivers that know it.
     ///
     /// # Errors
     /// As [`find`](Self::find) and [`Format::attach`](volary_core::Format::attach).
@@ -100,17 +101,17 @@ impl Registry {
         })
     }
 
-    /// Opens a volume: what holds it as [`open_source`] does, and attaches what is
-    /// on it, as what the option `type` says if it is given, over the one that the option `remote`
-    /// names if it is given; a volume in memory of a size,
-    /// without a device; a directory of the host, for which this process may from now on
-    /// have as many descriptors as the host allows it; an NFS export; or what a [`Scheme`](crate::Scheme) opens.
+    /// Opens a volume. An image is opened as by [`open_source`], and its volume attached. The
+    /// option `type` names its kind, and `remote` another volume that it caches. Also opens memory
+    /// of a given size, a directory of the host, an NFS export, and the source of a
+    /// [`Scheme`](crate::Scheme). For a directory, raises the process's limit on descriptors to the
+    /// host's maximum.
     ///
     /// # Errors
-    /// As [`open_source`] and [`attach`](Self::attach); of a directory, `NotFound`, `NotDir`,
-    /// `Access`, and `Invalid` for options; of an export, what
-    /// the NFS client says; of a scheme its own; `Unsupported` for what needs a feature that is not built in, and for a
-    /// scheme that this registry does not have.
+    /// As [`open_source`] and [`attach`](Self::attach); for a directory, `NotFound`, `NotDir`,
+    /// `Access`, and `Invalid` for options; for an export, those of the NFS client; for a scheme
+    /// its own; `Unsupported` for a feature that was not built in, and for a scheme that this
+    /// registry does not have.
     pub fn open_volume(&self, source: &Source, how: &Attach, now: Time) -> Result<Opened> {
         match source {
             Source::Scheme { name, rest } => match self.scheme(name) {
@@ -133,8 +134,8 @@ impl Registry {
         }
     }
 
-    /// Finds and attaches the volume on a device as [`open_volume`](Self::open_volume) does, over the one that the option
-    /// `remote` names if it is given.
+    /// Finds and attaches the volume on a device, as [`open_volume`](Self::open_volume) does. The
+    /// option `remote` names another volume that it caches.
     ///
     /// # Errors
     /// As [`attach`](Self::attach).
@@ -145,8 +146,8 @@ impl Registry {
         }
     }
 
-    /// Attaches a volume that keeps files of another one, which `remote` names. That is opened
-    /// for reading, in half of the memory.
+    /// Attaches a volume that caches files of `remote`, which is opened for reading. Each of the
+    /// two gets half of the memory.
     fn attach_over(
         &self,
         dev: Arc<dyn BlockDevice>,
@@ -179,7 +180,7 @@ impl Registry {
     }
 }
 
-/// Returns an empty volume with every ability that the driver has, owned by who attaches it.
+/// Returns an empty volume in memory with every ability of the driver, owned by the attaching user.
 fn open_memory(size: u64, how: &Attach, now: Time) -> Result<Fs> {
     told(how, &[])?.options.check_known(&[])?;
     let mut options = MemOptions {

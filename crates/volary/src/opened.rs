@@ -1,18 +1,18 @@
-//! What was opened, and what a driver is told that opens it.
+//! Opened volumes, and the options that their drivers get.
 
 use crate::TYPE_OPTION;
 use std::sync::Arc;
 use volary_core::{Attach, BlockDevice, Fs, OptionSpec, Replica, Result};
 
-/// A volume that was opened.
+/// An opened volume.
 pub struct Opened {
     /// The file system.
     pub fs: Fs,
-    /// The replica that it is read by, since its first superblock or boot sector makes no sense:
-    /// it takes no changes.
+    /// The replica in use, if the primary superblock or boot sector makes no sense. The volume then
+    /// takes no changes.
     pub replica: Option<Replica>,
-    /// The device that it is on, which its extents name places of. None of a volume without, and of
-    /// one that keeps files of another.
+    /// The device to which its extents refer. `None` for a volume without a device, and for one
+    /// that caches another volume.
     pub device: Option<Arc<dyn BlockDevice>>,
 }
 
@@ -26,11 +26,12 @@ impl From<Fs> for Opened {
     }
 }
 
-/// Returns what a driver is told that has these options of its own. `type` was for [`find`]. `sync` without a value is a commit
-/// time of 0 where a driver has none of its own: a matter of who shares the volume.
+/// Returns the options for a driver that has the options `own`. Removes `type`, which was for
+/// [`find`]. Removes `commit`, and `sync` without a value, unless the driver has them: the sharing
+/// layer handles these.
 ///
 /// # Errors
-/// `Invalid` for a commit time that is none.
+/// `Invalid` for a malformed commit time.
 pub(crate) fn told(how: &Attach, own: &[OptionSpec]) -> Result<Attach> {
     let mut how = how.clone();
     how.options.take(TYPE_OPTION);

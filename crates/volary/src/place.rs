@@ -5,15 +5,15 @@
 //! | `disk.img:/a/b` | the place `/a/b` in the volume on the image `disk.img` |
 //! | `disk.img:` | the root of that volume |
 //! | `disk.img#2:/a` | a place in the second partition of the image |
-//! | `disk.img#2a:/a` | in the first of a BSD disklabel in that partition |
+//! | `disk.img#2a:/a` | a place in partition `a` of a BSD disklabel in the second partition |
 //! | `mem:/a`, `mem:64M:/a` | a place in a volume in memory |
 //! | `host:DIR`, `host:DIR:/a` | a directory of the host as a volume, and a place in it |
 //! | `nfs://HOST/EXPORT`, `nfs://HOST/EXPORT:/a` | an NFS export as a volume, and a place in it |
 //! | `NAME:REST`, `NAME:REST:/a` | a volume of a scheme that the program added, and a place in it |
 //! | anything without `:/` and without a colon at its end | a path of the host |
 //!
-//! A backslash takes the meaning from a colon, a `#` or a backslash that
-//! follows it: `odd\:/name.img:/a`, `disk\#1.img`. The first `:/` counts.
+//! A backslash before a colon, a `#` or a backslash removes that character's meaning:
+//! `odd\:/name.img:/a`, `disk\#1.img`. The first `:/` counts.
 
 use crate::scheme::Schemes;
 use std::ffi::OsString;
@@ -23,54 +23,53 @@ use volary_core::{Error, Kind, Options, Result};
 #[cfg(feature = "nfs-client")]
 use volary_nfs_client::Location;
 
-/// What holds a volume.
+/// The source of a volume.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Source {
     /// An image, a block device, or a partition of one, counted from 1.
     Image {
-        /// Where it is on the host.
+        /// The path on the host.
         path: PathBuf,
-        /// Which partition, as [`block::Partition::id`](crate::block::Partition)
-        /// has it; `None` for the whole.
+        /// The partition's [`block::Partition::id`](crate::block::Partition); `None` for the whole
+        /// device.
         partition: Option<String>,
     },
-    /// Memory, lost when it is closed. Without a size it is the small volume
-    /// with a few files in it that [`demo`](crate::demo) makes.
+    /// Memory, lost on closing. Without a size, it is the small volume with a few files that
+    /// [`demo`](crate::demo) makes.
     Memory {
         /// Size in bytes.
         size: Option<u64>,
     },
     /// A directory of the host.
     Host {
-        /// Where it is.
+        /// The path of the directory.
         path: PathBuf,
     },
     /// An NFS export.
     #[cfg(feature = "nfs-client")]
     Nfs(Location),
-    /// What a [`Scheme`](crate::Scheme) opens.
+    /// A source that a [`Scheme`](crate::Scheme) opens.
     Scheme {
         /// The scheme's name.
         name: &'static str,
-        /// What stands behind the colon.
+        /// The text after the colon.
         rest: Vec<u8>,
     },
 }
 
 impl Source {
-    /// From what a user wrote: `IMAGE`, `IMAGE#2`, `mem:`, `mem:64M`, `host:DIR`,
+    /// Parses a source as the user wrote it: `IMAGE`, `IMAGE#2`, `mem:`, `mem:64M`, `host:DIR`,
     /// `nfs://HOST/EXPORT`.
     ///
     /// # Errors
-    /// `Invalid` for no name, for a size that is none, for an export that is
-    /// not named so, and for a URL of something else; `Unsupported` for an
-    /// export without the feature `nfs-client`.
+    /// `Invalid` for an empty name, a malformed size, a malformed export, and a URL of another
+    /// kind; `Unsupported` for an export without the feature `nfs-client`.
     pub fn parse(text: &[u8]) -> Result<Self> {
         Schemes::default().source(text)
     }
 }
 
-/// What people write is a matter of the schemes that there are.
+/// Parsing depends on the schemes that exist.
 impl Schemes {
     /// # Errors
     /// As [`Registry::source`](crate::Registry::source).
@@ -148,7 +147,7 @@ impl Schemes {
     }
 }
 
-/// A source that begins with the name of a scheme.
+/// A source that begins with a scheme's name.
 struct OfScheme<'a> {
     name: &'static str,
     rest: &'a [u8],
@@ -187,7 +186,7 @@ impl std::fmt::Display for Source {
     }
 }
 
-/// Returns the export that is named by what follows `nfs://`.
+/// Parses the export after `nfs://`.
 #[cfg(feature = "nfs-client")]
 fn export_named(text: &[u8]) -> Result<Source> {
     Location::parse(text).map(Source::Nfs)
@@ -224,15 +223,15 @@ fn memory(size: &[u8]) -> Result<Source> {
     }
 }
 
-/// Splits `IMAGE#2`. A `#` that is escaped, or not followed by a partition's
-/// name to the end, belongs to the image's name.
+/// Splits `IMAGE#2`. A `#` that is escaped, or not followed by a partition's id up to the end,
+/// belongs to the image's name.
 fn split_partition(text: &[u8]) -> (&[u8], Option<&str>) {
     let last = unescaped(text, |rest| rest.starts_with(b"#")).last();
     let found = last.and_then(|at| Some((text.get(..at)?, partition_id(text.get(at + 1..)?)?)));
     found.map_or((text, None), |(name, id)| (name, Some(id)))
 }
 
-/// Returns a number, a letter of a disklabel, or both: `2`, `a`, `2a`.
+/// Checks a partition's id: a number, a letter of a disklabel, or both: `2`, `a`, `2a`.
 fn partition_id(text: &[u8]) -> Option<&str> {
     let digits = text.iter().take_while(|b| b.is_ascii_digit()).count();
     let is_id = match text.get(digits..)? {
@@ -247,8 +246,8 @@ fn partition_id(text: &[u8]) -> Option<&str> {
     }
 }
 
-/// Offsets in `text` that no backslash stands before, and where `wanted` holds
-/// for what follows.
+/// Returns the offsets in `text` that no backslash escapes, and where `wanted` returns true for the
+/// rest.
 fn unescaped(text: &[u8], wanted: impl Fn(&[u8]) -> bool) -> impl Iterator<Item = usize> {
     let mut escaped = false;
     text.iter().enumerate().filter_map(move |(at, &b)| {
@@ -262,7 +261,7 @@ fn is_special(byte: Option<&u8>) -> bool {
     matches!(byte, Some(b':' | b'#' | b'\\'))
 }
 
-/// Takes away the backslashes that [`unescaped`] saw.
+/// Removes the backslashes that [`unescaped`] treats as escapes.
 fn unescape(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     let mut bytes = text.iter().peekable();
@@ -284,13 +283,13 @@ pub enum Place {
     Volume {
         /// The volume.
         source: Source,
-        /// The path in it, from its root: begins with `/`.
+        /// The path from the volume's root; begins with `/`.
         path: Vec<u8>,
     },
 }
 
 impl Place {
-    /// From what a user wrote; see the table at the head of this page.
+    /// Parses a place as the user wrote it; see the table at the head of this page.
     ///
     /// # Errors
     /// As [`Source::parse`].
@@ -298,12 +297,13 @@ impl Place {
         Schemes::default().place(text)
     }
 
-    /// [`Registry::without_slash`](crate::Registry::without_slash) by what was built in.
+    /// Calls [`Registry::without_slash`](crate::Registry::without_slash) on the built-in registry.
     pub fn without_slash(text: &[u8]) -> Option<(PathBuf, Vec<u8>)> {
         Schemes::default().without_slash(text)
     }
 
-    /// [`Registry::place_in_volume`](crate::Registry::place_in_volume) by what was built in.
+    /// Calls [`Registry::place_in_volume`](crate::Registry::place_in_volume) on the built-in
+    /// registry.
     ///
     /// # Errors
     /// As there.
@@ -312,7 +312,7 @@ impl Place {
     }
 }
 
-/// What is no source, though it is written as one of the network's.
+/// URL schemes that are no sources, with what to do instead.
 const URLS: &[(&str, &str)] = &[
     ("smb", MOUNT_IT),
     ("cifs", MOUNT_IT),
@@ -331,7 +331,7 @@ const MOUNT_IT: &str = "volary serves SMB and opens nfs://HOST/EXPORT, but is no
 const FETCH_IT: &str = "volary does not fetch images: fetch it, and name the file";
 
 /// # Errors
-/// `Invalid` for a URL of which volary is no client, with what to do.
+/// `Invalid` for a URL that volary cannot open, with what to do.
 fn refuse_url(text: &[u8]) -> Result<()> {
     let is_of = |scheme: &str| {
         let (name, rest) = text.split_at_checked(scheme.len())?;
@@ -343,7 +343,7 @@ fn refuse_url(text: &[u8]) -> Result<()> {
     }
 }
 
-/// Splits `VOLUME:/path`, if it is one.
+/// Splits `VOLUME:/path`. Returns `None` if `text` is something else.
 fn split<'a>(schemes: &Schemes, text: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
     if let Some(rest) = text.strip_prefix(b"mem:") {
         return Some(split_memory(text, rest));
@@ -362,7 +362,7 @@ fn split<'a>(schemes: &Schemes, text: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> 
     cut(text, colons.next()?)
 }
 
-/// `mem:`, `mem:64M`, `mem:/path`, `mem:64M:/path`.
+/// Splits `mem:`, `mem:64M`, `mem:/path`, `mem:64M:/path`.
 fn split_memory<'a>(text: &'a [u8], rest: &'a [u8]) -> (&'a [u8], &'a [u8]) {
     if rest.starts_with(b"/") {
         return (b"mem:", rest);
@@ -373,7 +373,7 @@ fn split_memory<'a>(text: &'a [u8], rest: &'a [u8]) -> (&'a [u8], &'a [u8]) {
         .unwrap_or((text, b"/"))
 }
 
-/// Returns what stands before the colon at `at`, and the path after it.
+/// Returns the text before the colon at `at`, and the path after it.
 fn cut(text: &[u8], at: usize) -> Option<(&[u8], &[u8])> {
     let path = text.get(at + 1..)?;
     Some((text.get(..at)?, if path.is_empty() { b"/" } else { path }))

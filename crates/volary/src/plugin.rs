@@ -1,6 +1,6 @@
 //! Drivers that are loaded at run time: `volary_plugin`, and the scheme that opens their volumes.
 //!
-//! No registry has it by itself: whoever names a volume of a plug-in names code to run.
+//! No registry has the scheme by default, as it lets whoever names a volume run code.
 //!
 //! ```
 //! let registry = volary::Registry::default().with(volary::plugin::scheme());
@@ -12,8 +12,8 @@
 use crate::Scheme;
 pub use volary_plugin::*;
 
-/// Returns the scheme `plugin:NAME?CONFIG`, `plugin:/path/libNAME.so?name=NAME&CONFIG`: a volume of a plug-in, as
-/// [`installed`] finds and runs it.
+/// Returns the scheme `plugin:NAME?CONFIG`, `plugin:/path/libNAME.so?name=NAME&CONFIG`. It opens a
+/// volume of a plug-in, which [`installed`] finds and runs.
 pub fn scheme() -> Scheme {
     Scheme::new("plugin", open)
         .help("NAME?CONFIG", "a driver that is loaded at run time")
@@ -74,7 +74,7 @@ mod tests {
         let source = registry().source(b"plugin:/d/libfoo.so").unwrap();
         let opened = registry().open_volume(&source, &Attach::default(), Time::EPOCH);
         assert_eq!(opened.err().map(|e| e.kind()), Some(Kind::Unsupported));
-        // Nor is it known unless the program has it in its registry.
+        // Without the scheme in its registry, a program does not know the source at all.
         assert!(!matches!(
             Source::parse(b"plugin:foo"),
             Ok(Source::Scheme { .. })

@@ -15,8 +15,8 @@ use volary_core::{Attach, BlockDevice, Format, Options, Result, Time};
 #[cfg(feature = "layers")]
 use volary_core::{Fs, OptionSpec};
 
-/// What a program opens, and how people call it: formats of images, schemes such as `kv:config`, layers. A value: a
-/// program makes its own of [`Registry::default`], which has everything that was built in, and adds to it.
+/// The things that a program can open: formats of images, schemes such as `kv:config`, layers. A
+/// program takes [`Registry::default`], which has everything that was built in, and adds its own.
 ///
 /// ```
 /// use volary::mem::{Mem, MemOptions};
@@ -29,9 +29,9 @@ use volary_core::{Fs, OptionSpec};
 /// # Ok::<(), volary::Error>(())
 /// ```
 ///
-/// What is added must have a name of its own: see [`add_format`](Self::add_format), [`add_scheme`](Self::add_scheme) and
-/// `add_layer` for what is refused. The methods that begin with `with` are for names that the program itself has in it,
-/// and panic where those refuse.
+/// Each addition needs a unique name: see [`add_format`](Self::add_format),
+/// [`add_scheme`](Self::add_scheme) and `add_layer` for what they refuse. The methods that begin
+/// with `with` are for names that are fixed in the program. They panic where those return an error.
 #[derive(Clone, Default)]
 pub struct Registry {
     formats: Formats,
@@ -51,11 +51,12 @@ impl std::fmt::Debug for Registry {
 }
 
 impl Registry {
-    /// Adds a format. It is asked for its volumes after those that have a sign, and before those that guess.
+    /// Adds a format. It is probed after the formats with a magic number, and before those that
+    /// guess.
     ///
     /// # Errors
-    /// `Invalid` for a format or a kind whose name is no name (lower-case letters, digits, `-`, `+`, `_` and `.`), or is
-    /// that of a format, of a kind, or of what others call one.
+    /// `Invalid` if the format's or a kind's name is malformed, or already names a format or kind,
+    /// also as an alias. A name has lower-case letters, digits, `-`, `+`, `_` and `.`.
     pub fn add_format(&mut self, format: &'static dyn Format) -> Result<()> {
         self.formats.add(format)
     }
@@ -63,28 +64,29 @@ impl Registry {
     /// Adds a format, as [`add_format`](Self::add_format) does.
     ///
     /// # Panics
-    /// Where that refuses.
+    /// If that returns an error.
     #[must_use]
     pub fn with_format(mut self, format: &'static dyn Format) -> Self {
         accepted(self.add_format(format));
         self
     }
 
-    /// Adds a scheme: from then on `NAME:REST` is a volume wherever one is asked for. A file of such a name is written
-    /// with a backslash, `NAME\:REST`, or with a directory, `./NAME:REST`.
+    /// Adds a scheme: from then on, `NAME:REST` is a volume wherever one is expected. A file of
+    /// such a name must be written with a backslash, `NAME\:REST`, or with a directory,
+    /// `./NAME:REST`.
     ///
     /// # Errors
-    /// `Invalid` for what is no name of two letters or more (lower-case letters, digits, `-` and `+`), for `mem`, `host` and
-    /// `nfs`, and for a scheme that is there.
+    /// `Invalid` for a malformed name (allowed are two or more lower-case letters, digits, `-` and
+    /// `+`), for `mem`, `host` and `nfs`, and for an existing scheme.
     pub fn add_scheme(&mut self, scheme: Scheme) -> Result<()> {
         self.schemes.add(scheme)
     }
 
-    /// Adds a scheme that `open` opens, which is given what stands behind the colon, how to attach, and the time. For one
-    /// that also says what it needs, or has options: [`with`](Self::with).
+    /// Adds a scheme that `open` opens. `open` gets the text after the colon, how to attach, and
+    /// the time. A scheme with needs or options of its own is added by [`with`](Self::with).
     ///
     /// # Panics
-    /// Where [`add_scheme`](Self::add_scheme) refuses.
+    /// If [`add_scheme`](Self::add_scheme) returns an error.
     #[must_use]
     pub fn with_scheme<O: Into<Opened>>(
         self,
@@ -97,7 +99,7 @@ impl Registry {
     /// Adds a [`Scheme`], a [`LayerKind`], or a format.
     ///
     /// # Panics
-    /// Where `add_scheme`, `add_layer` or `add_format` refuses.
+    /// If `add_scheme`, `add_layer` or `add_format` returns an error.
     #[must_use]
     pub fn with(mut self, what: impl Into<Registered>) -> Self {
         accepted(match what.into() {
@@ -109,46 +111,47 @@ impl Registry {
         self
     }
 
-    /// Returns the formats, in the order in which they are asked.
+    /// Returns the formats, in the order in which they are probed.
     pub fn formats(&self) -> &[&'static dyn Format] {
         self.formats.all()
     }
 
-    /// Returns the format of this name, of a kind of this name, or that others call so: `ffs`, `FAT32`, `vfat`.
+    /// Returns the format with this name, kind or alias: `ffs`, `FAT32`, `vfat`.
     ///
     /// # Errors
-    /// `Invalid`, naming the kinds that there are.
+    /// `Invalid`, naming the known kinds.
     pub fn format_of(&self, kind: &str) -> Result<&'static dyn Format> {
         self.formats.of(kind)
     }
 
-    /// Returns the format that makes volumes of a kind, and the kind. A format's name stands for one of its
-    /// kinds: of FAT the one for `size` bytes, of FFS `ffs2`, of others the first.
+    /// Returns the format that makes volumes of a kind, and the kind. A format's name stands for
+    /// its default kind: for FAT the one for `size` bytes, for FFS `ffs2`, for others the first.
     ///
     /// # Errors
-    /// `Invalid`, naming the kinds that are made. A format that makes none says so itself.
+    /// `Invalid`, naming the kinds that can be made. A format that makes none returns its error
+    /// later.
     pub fn kind_of(&self, name: &str, size: u64) -> Result<(&'static dyn Format, &'static str)> {
         self.formats.kind_of(name, size)
     }
 
-    /// Looks what the device holds: the [formats](Self::formats) first, then foreign
-    /// ones, then partition tables. Reads at most the first [`LOOK`](crate::LOOK) bytes.
+    /// Identifies what the device holds: tries the [formats](Self::formats) first, then foreign
+    /// ones, then partition tables. Reads at most the first [`LOOK`](crate::LOOK) bytes itself; the
+    /// formats' probes may read more.
     ///
     /// # Errors
-    /// `Io` where nothing is known of what can be read, and something cannot.
+    /// `Io` if the readable part holds nothing known, and another part cannot be read.
     pub fn identify(&self, dev: &dyn BlockDevice) -> Result<Identity> {
         self.formats.identify(dev)
     }
 
-    /// Finds the volume on a device. Its format is the one that the option `type` says; else the
-    /// one that is recognised; else the one whose replica an option names; else the one of which a
-    /// confirmed replica is found. What holds something else that has a name, or a partition table, is not
-    /// searched for replicas: it may have been made over an old volume. Sectors that cannot be
-    /// read count as damaged.
+    /// Finds the volume on a device. The option `type` names its format. Without it, the format is
+    /// recognised; or an option names its replica; or a confirmed replica is found. A device with
+    /// foreign content or a partition table is not searched for replicas, as that may have been
+    /// made over an old volume. Sectors that cannot be read count as damaged.
     ///
     /// # Errors
-    /// `Invalid` for a type that is none; `Unsupported`, naming what is there instead and what to
-    /// do; `Io` where nothing is found and the device could not be read.
+    /// `Invalid` for an unknown type; `Unsupported`, naming what the device holds instead and what
+    /// to do; `Io` if nothing is found and the device could not be read.
     pub fn find(&self, device: Arc<dyn BlockDevice>, options: &Options) -> Result<Found> {
         self.formats.find(device, options)
     }
@@ -163,7 +166,7 @@ impl Registry {
         self.schemes().find(|scheme| scheme.name() == name)
     }
 
-    /// Returns the source that a user wrote: as [`Source::parse`], or `NAME:REST` of a [`Scheme`].
+    /// Parses a source as the user wrote it: as [`Source::parse`], or `NAME:REST` of a [`Scheme`].
     ///
     /// # Errors
     /// As [`Source::parse`].
@@ -171,7 +174,8 @@ impl Registry {
         self.schemes.source(text)
     }
 
-    /// Returns the place that a user wrote: as [`Place::parse`], or one in a volume of a [`Scheme`].
+    /// Parses a place as the user wrote it: as [`Place::parse`], or one in a volume of a
+    /// [`Scheme`].
     ///
     /// # Errors
     /// As [`source`](Self::source).
@@ -179,8 +183,8 @@ impl Registry {
         self.schemes.place(text)
     }
 
-    /// Returns a place of a volume. A name without a path is a volume's root: for commands that
-    /// have nothing to do with places of the host.
+    /// Parses a place in a volume. A name without a path means the volume's root. For commands that
+    /// do not take places of the host.
     ///
     /// # Errors
     /// As [`source`](Self::source).
@@ -188,8 +192,8 @@ impl Registry {
         self.schemes.place_in_volume(text)
     }
 
-    /// Returns, of a path of the host that is written `IMAGE:path`, the image and how the
-    /// place in it is written. `None` for anything else.
+    /// If a path of the host looks like `IMAGE:path`, returns the image and the correct form of the
+    /// place in it. `None` for anything else.
     pub fn without_slash(&self, text: &[u8]) -> Option<(PathBuf, Vec<u8>)> {
         self.schemes.without_slash(text)
     }
@@ -200,15 +204,16 @@ impl Registry {
     /// Adds a layer.
     ///
     /// # Errors
-    /// `Invalid` for what is no name, and for the name of a layer that is there.
+    /// `Invalid` for a malformed name, and for the name of an existing layer.
     pub fn add_layer(&mut self, layer: LayerKind) -> Result<()> {
         self.layers.add(layer)
     }
 
-    /// Adds a layer, with an argument that may be left out; for one that says more of itself: [`with`](Self::with).
+    /// Adds a layer with an optional argument. A layer with a help text or needs is added by
+    /// [`with`](Self::with).
     ///
     /// # Panics
-    /// Where [`add_layer`](Self::add_layer) refuses.
+    /// If [`add_layer`](Self::add_layer) returns an error.
     #[must_use]
     pub fn with_layer(
         self,
@@ -218,7 +223,7 @@ impl Registry {
         self.with(LayerKind::new(name, make).help("[ARGUMENT]", ""))
     }
 
-    /// Returns the layers: those that were built in, and those that were added.
+    /// Returns the built-in layers and the added ones.
     pub fn layers(&self) -> impl Iterator<Item = &OptionSpec> {
         self.layers.all()
     }
@@ -226,12 +231,13 @@ impl Registry {
     /// Puts the layer that `spec` names, as `NAME` or `NAME=ARG`, over `below`.
     ///
     /// # Errors
-    /// As [`layer_by_name`](crate::layers::layer_by_name); of the layer's own making.
+    /// As [`layer_by_name`](crate::layers::layer_by_name), or as the function that makes an added
+    /// layer.
     pub fn layer(&self, below: Fs, spec: &str, outside: &Arc<dyn Outside>) -> Result<Stacked> {
         self.layers.put(below, spec, outside)
     }
 
-    /// Returns what a layer that was added needs of this host; nothing of those that were built in.
+    /// Returns what an added layer needs of this host; nothing for a built-in one.
     pub fn layer_needs(&self, spec: &str) -> Needs {
         self.layers.needs(spec)
     }
@@ -269,7 +275,7 @@ impl From<LayerKind> for Registered {
 }
 
 /// # Panics
-/// For a name that a program has wrong in itself: it would be so in each of its runs.
+/// For an invalid name, which is fixed in the program: every run would fail in the same way.
 #[expect(
     clippy::panic,
     reason = "a mistake in the program, found by its first run"

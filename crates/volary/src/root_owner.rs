@@ -1,4 +1,4 @@
-//! Who owns the root directory of a new volume.
+//! The owner of the root directory of a new volume.
 
 use std::sync::Arc;
 use volary_core::{
@@ -13,16 +13,18 @@ pub struct RootOwner {
     pub uid: u32,
     /// Group id.
     pub gid: u32,
-    /// Somebody asked for this one, who is to know if it cannot be kept.
+    /// The user asked for this owner, and must be told if the volume cannot keep it.
     pub is_asked: bool,
 }
 
 impl RootOwner {
-    /// Adds the owner to the options of a format that has some for it (`owner`, `group`). Otherwise returns the owner, to be
-    /// [given](Self::give) once the volume is made; `None` where nothing is left to do, and for a volume that keeps none.
+    /// Adds the owner to the options of a format that has such options (`owner`, `group`). For
+    /// other formats, returns the owner, to be [set](Self::give) once the volume is made. `None` if
+    /// nothing is left to do, or if the volume keeps no owners.
     ///
     /// # Errors
-    /// `Unsupported` for one that somebody asked for, of a volume that keeps none; `Invalid` for options.
+    /// `Unsupported` if the user asked for an owner and the volume keeps none; `Invalid` for
+    /// options.
     pub fn tell(
         self,
         format: &dyn Format,
@@ -46,7 +48,7 @@ impl RootOwner {
             }
             return Ok(None);
         }
-        // Root's it is in any case, or whose it is mounted by.
+        // By default, the owner is root, or whoever mounts the volume.
         let is_needed = self.is_asked || self.uid != 0 || self.gid != 0;
         Ok(is_needed.then_some(self))
     }
@@ -54,14 +56,16 @@ impl RootOwner {
     /// Sets the owner of a new volume's root directory.
     ///
     /// # Errors
-    /// As attaching the volume and changing its root's owner: `Unsupported` or `Invalid` for one that it cannot keep.
+    /// As attaching the volume and changing its root's owner: `Unsupported` or `Invalid` for an
+    /// owner that it cannot keep.
     pub fn give(
         self,
         device: Arc<dyn BlockDevice>,
         format: &dyn Format,
         clock: fn() -> Time,
     ) -> Result<()> {
-        // Whoever opens it owns what has no owner: nobody, so that this one is kept.
+        // Attaches as nobody. Otherwise this owner might count as the default one, and not be
+        // stored.
         let how = Attach {
             uid: u32::MAX,
             gid: u32::MAX,

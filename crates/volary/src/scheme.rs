@@ -1,4 +1,4 @@
-//! Schemes: sources of a program's own.
+//! Schemes: sources that a program adds.
 
 use crate::names::{bad_name, check_name, taken};
 use crate::opened::{Opened, told};
@@ -13,7 +13,7 @@ type Open = dyn Fn(&[u8], &Attach, Time) -> Result<Opened> + Send + Sync;
 type Of<T> = Box<dyn Fn(&[u8]) -> T + Send + Sync>;
 type Before = dyn Fn(&[u8], &Options) -> Result<()> + Send + Sync;
 
-/// A source of a program's own, `NAME:REST`, wherever a volume is asked for.
+/// A source that a program adds: `NAME:REST`, wherever a volume is expected.
 pub struct Scheme {
     name: &'static str,
     rest: &'static str,
@@ -25,7 +25,7 @@ pub struct Scheme {
     label: Of<Option<String>>,
 }
 
-/// The schemes that a program has beside those that are built in.
+/// The schemes that a program adds to the built-in ones.
 #[derive(Clone, Default)]
 pub(crate) struct Schemes(Vec<Arc<Scheme>>);
 
@@ -51,21 +51,22 @@ impl Schemes {
     }
 }
 
-/// What a scheme or a layer needs of this host once it is open, for a program that gives up everything else (`volary serve`,
-/// `volary mount`). What is not here is refused: files by Landlock, sockets and programs by seccomp.
+/// What an opened scheme or layer needs of this host, in a program that gives up all other rights
+/// (`volary serve`, `volary mount`). Everything else is refused: files by Landlock, sockets and
+/// programs by seccomp.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
     /// Files to read, and directories to read with all below them. They must exist already.
     pub reads: Vec<PathBuf>,
-    /// Files that are changed, and directories in which anything is made, changed and removed.
+    /// Files to change, and directories in which everything may be made, changed and removed.
     pub changes: Vec<PathBuf>,
-    /// Whether it is a client of servers, by TCP, and looks up their names.
+    /// Whether it connects to servers by TCP, and looks up their names.
     pub network: bool,
 }
 
 impl Scheme {
-    /// Returns a scheme that `open` opens: it is given what stands behind the colon, without the backslashes of the user, how to
-    /// attach, and the time.
+    /// Returns a scheme that `open` opens. `open` gets the text after the colon, without the user's
+    /// backslashes, how to attach, and the time.
     pub fn new<O: Into<Opened>>(
         name: &'static str,
         open: impl Fn(&[u8], &Attach, Time) -> Result<O> + Send + Sync + 'static,
@@ -82,30 +83,31 @@ impl Scheme {
         }
     }
 
-    /// With words for people: what stands behind the colon, and what it is. `FILE`, "the keys of a file".
+    /// Sets the help: what follows the colon, and what the scheme is. `FILE`, "the keys of a file".
     #[must_use]
     pub fn help(mut self, rest: &'static str, help: &'static str) -> Self {
         (self.rest, self.help) = (rest, help);
         self
     }
 
-    /// With options of its own, which [`Attach::options`] then may have. Others are refused.
+    /// Sets the scheme's own options, which may be in [`Attach::options`]. Others are refused.
     #[must_use]
     pub fn options(mut self, options: &'static [OptionSpec]) -> Self {
         self.options = options;
         self
     }
 
-    /// With what it needs of this host for what stands behind the colon.
+    /// Sets what the scheme needs of this host for a text after the colon.
     #[must_use]
     pub fn needs(mut self, needs: impl Fn(&[u8]) -> Needs + Send + Sync + 'static) -> Self {
         self.needs = Box::new(needs);
         self
     }
 
-    /// With what has to be done before a program gives up what it can: a program is started then or never. It is given what
-    /// stands behind the colon, and the options. Called once for each volume that is opened, by programs that give up nothing
-    /// too. It must start no thread: that would keep all rights.
+    /// Sets what to do before the program gives up its rights, such as starting another program.
+    /// The function gets the text after the colon, and the options. It is called once for each
+    /// volume that is opened, also by programs that give up nothing. It must start no thread, as a
+    /// thread would keep all rights.
     #[must_use]
     pub fn before(
         mut self,
@@ -115,7 +117,8 @@ impl Scheme {
         self
     }
 
-    /// With what a volume may be called for what stands behind the colon. Without this, it is the last part of a path there.
+    /// Sets how a volume is labelled for a text after the colon. The default is the last part of a
+    /// path in it.
     #[must_use]
     pub fn label(
         mut self,
@@ -125,12 +128,12 @@ impl Scheme {
         self
     }
 
-    /// Returns its name, without the colon.
+    /// Returns the scheme's name, without the colon.
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// Returns what it is, for a list of all.
+    /// Returns the scheme's name and help, for a list of schemes.
     pub fn spec(&self) -> OptionSpec {
         OptionSpec {
             name: self.name,
@@ -139,25 +142,25 @@ impl Scheme {
         }
     }
 
-    /// Returns its options.
+    /// Returns the scheme's own options.
     pub fn own_options(&self) -> &'static [OptionSpec] {
         self.options
     }
 
-    /// Returns what it needs.
+    /// Returns what the scheme needs of this host.
     pub fn needs_of(&self, rest: &[u8]) -> Needs {
         (self.needs)(rest)
     }
 
-    /// Returns what a volume of it may be called.
+    /// Returns a label for a volume of the scheme.
     pub fn label_of(&self, rest: &[u8]) -> String {
         (self.label)(rest).unwrap_or_else(|| self.name.into())
     }
 
-    /// Does what has to be done before.
+    /// Does what must be done before the program gives up its rights.
     ///
     /// # Errors
-    /// Its own.
+    /// Those of the scheme's function.
     pub fn prepare(&self, rest: &[u8], options: &Options) -> Result<()> {
         (self.before)(rest, options)
     }
@@ -165,7 +168,7 @@ impl Scheme {
     /// Opens a volume.
     ///
     /// # Errors
-    /// `Invalid` for an option that it does not have; its own.
+    /// `Invalid` for an option that the scheme does not have; the scheme's own errors.
     pub(crate) fn open(&self, rest: &[u8], how: &Attach, now: Time) -> Result<Opened> {
         let how = told(how, self.options)?;
         how.options.check_known(self.options)?;

@@ -1,4 +1,4 @@
-//! The volumes that `volary torture` knows, a row each.
+//! The volumes that `volary torture` knows, one a row.
 
 mod kills;
 mod moment;
@@ -21,10 +21,10 @@ pub use volary_sim::{
 };
 use volary_v7::V7;
 
-/// Bytes that a file of a random script has, at most: some clusters.
+/// The most bytes of a file in a random script: some clusters.
 pub const SIZE_MAX: u64 = 8192;
 
-/// A FAT volume with clusters of a sector; the rest differs.
+/// A FAT volume with clusters of a sector; other rows are based on it.
 const FAT_ROW: Volume = Volume {
     name: "fat12",
     format: &FAT,
@@ -46,8 +46,8 @@ const FAT_ROW: Volume = Volume {
     aside: None,
 };
 
-/// A Cedar volume with pages of a sector, and the shortest log that there can
-/// be. Changes are gathered until a sync.
+/// A Cedar volume with pages of a sector, and the shortest possible log. Changes are gathered until
+/// a sync.
 const CEDAR_ROW: Volume = Volume {
     name: "cedar",
     format: &CEDAR,
@@ -61,15 +61,15 @@ const CEDAR_ROW: Volume = Volume {
     ..FAT_ROW
 };
 
-/// Returns the log of a Cedar volume. Recovery leaves it with old records in a new epoch: both
-/// recovery and a look read them, to find that none counts.
+/// Returns the log of a Cedar volume. Recovery leaves old records in it, with a new epoch. Later
+/// recoveries and checks read them, but find that none counts.
 fn cedar_log(dev: &dyn BlockDevice) -> volary_core::Result<Range<u64>> {
     let layout = Layout::read(dev)?;
     let sector = |page| layout.offset(page) / SECTOR as u64;
     Ok(sector(layout.log)..sector(layout.log + layout.log_len()))
 }
 
-/// A UFS1 volume with blocks of 4096 bytes, in groups that are small.
+/// A UFS1 volume with blocks of 4096 bytes, in small groups.
 const FFS_ROW: Volume = Volume {
     name: "ffs1",
     format: &FFS,
@@ -90,7 +90,7 @@ const V7_ROW: Volume = Volume {
     ..FAT_ROW
 };
 
-/// All of them. The names are for the command line.
+/// All volumes, with their names for the command line.
 pub const VOLUMES: &[Volume] = &[
     FAT_ROW,
     Volume {
@@ -204,26 +204,26 @@ pub fn volume(name: &str) -> Option<&'static Volume> {
     VOLUMES.iter().find(|v| v.name == name)
 }
 
-/// How far a run goes.
+/// The extent of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
-    /// All pairs of operations that come to this, of so many, by their number:
-    /// (0, 1) is all of them.
+    /// `(part, of)` runs every `of`-th pair of operations, from number `part` on: (0, 1) is all of
+    /// them.
     pub pairs: Option<(usize, usize)>,
-    /// All sequences of three operations that end with a sync, in the same way.
+    /// The same for sequences of three operations that end with a sync.
     pub triples: Option<(usize, usize)>,
-    /// Random scripts.
+    /// The number of random scripts.
     pub random: u64,
-    /// Operations of each.
+    /// The number of operations in each.
     pub steps: usize,
     /// The first seed.
     pub seed: u64,
-    /// Which states.
+    /// Which crash states to explore.
     pub depth: Depth,
 }
 
-/// Returns a failure of as few operations of a script as there are found: each that is
-/// not needed for some failure is left out.
+/// Shrinks a failing script: leaves out each operation without which there still is a failure.
+/// Returns the last failure.
 ///
 /// # Errors
 /// In words, if a disk cannot be made.
@@ -246,10 +246,10 @@ fn shrunk(
     Ok(failure)
 }
 
-/// Runs a plan on a volume; `tell` hears how far it is.
+/// Runs a plan on a volume; calls `tell` with the progress.
 ///
 /// # Errors
-/// The first state in which a promise was not kept, or why there is none.
+/// The first state in which a promise was not kept, or why the run could not be done.
 pub fn run(volume: &Volume, plan: &Plan, mut tell: impl FnMut(&Tally)) -> Result<Tally, String> {
     let mut total = Tally::default();
     let tree = volume.preset_tree()?;
@@ -279,7 +279,7 @@ pub fn run(volume: &Volume, plan: &Plan, mut tell: impl FnMut(&Tally)) -> Result
             step => scripts::in_turns(seed, plan.steps, &tree, step),
         };
         let script = fitting(script);
-        // What is known of a disk is of no use to the next script.
+        // Knowledge of one script's disk states does not help the next script.
         let mut explorer = Explorer::new(volume, depth)?;
         if let Err(failure) = explorer.explore(&script) {
             return Err(shrunk(volume, depth, script, failure)?.to_string());

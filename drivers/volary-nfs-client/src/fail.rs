@@ -1,4 +1,4 @@
-//! What goes wrong between us and the server, in words.
+//! Errors between this client and the server, in words.
 
 use std::fmt::Display;
 use std::io;

@@ -1,28 +1,29 @@
-//! An NFS export as a volume: what FIFS has as FSNFS.
+//! An NFS export as a volume: the counterpart of FIFS's FSNFS.
 //!
-//! A driver without a format on disk: each operation becomes calls of NFS version
-//! 3 (RFC 1813) over TCP. `nfs://HOST[:PORT]/EXPORT[?options]` names an export;
-//! [`OPTIONS`] lists what may stand after the `?` or after `-o`. With a port, NFS
-//! is there, and so is MOUNT unless said otherwise; without one, the server's
-//! portmapper is asked, and port 2049 tried if there is none. Times are the
-//! server's: it has a clock of its own, and
-//! [`Ctx::now`](volary_core::Ctx::now) is not asked.
+//! A driver without an on-disk format: each operation becomes calls of NFS version 3 (RFC 1813)
+//! over TCP. `nfs://HOST[:PORT]/EXPORT[?options]` names an export; [`OPTIONS`] lists the options,
+//! which follow the `?` or `-o`. If a port is given, NFS is there, and so is MOUNT unless an option
+//! says otherwise. Without one, the server's portmapper is asked, and port 2049 is tried if there
+//! is none. Times come from the server's own clock; [`Ctx::now`](volary_core::Ctx::now) is not
+//! used.
 //!
 //! # Rooms
 //!
-//! Each may use those above it, and says at its head what is in it.
+//! Each room may use those above it. Its first lines say what it contains.
 //!
 //! | room | what |
 //! |---|---|
 //! | `wire` | NFS's structures; errors of the protocol; records |
-//! | `server` | connections, calls that outlive them; portmapper, MOUNT, what the server can do |
-//! | `known` | what is known of nodes and names, and for how long; bytes that are here |
-//! | `calls` | calls on nodes and on entries, whose replies go into what is known |
-//! | `content` | what is read ahead and written behind; attributes with what was written in them |
-//! | `opens` | the opens, where their listings are; NLM, locks after a restart of the server |
-//! | `attached` | files, names, listings, open files that have no name; the `FileSystem` |
+//! | `server` | connections, calls that outlive them; portmapper, MOUNT, the server's capabilities
+//! |
+//! | `known` | caches of nodes and names, and how long they are valid; bytes in memory |
+//! | `calls` | calls on nodes and on entries, whose replies fill the caches |
+//! | `content` | read-ahead and write-behind; attributes that include written data |
+//! | `opens` | the opens and their positions in listings; NLM, reclaiming locks after a restart of
+//! the server |
+//! | `attached` | files, names, listings, open files without names; the `FileSystem` |
 //!
-//! `location` is how exports are named, `fail` our words for what goes wrong, `timer` the host's clock.
+//! `location` parses the names of exports, `fail` makes our errors, `timer` is the host's clock.
 //!
 //! An attached volume is a few parts, each of which knows those above it:
 //!
@@ -43,40 +44,38 @@
 //! └─ Attached             the operations: has all of them, Opens and Mount
 //! ```
 //!
-//! # What is believed, and for how long
+//! # What is cached, and for how long
 //!
-//! Attributes, rights and names are believed for `cache` seconds, and less if a
-//! reply says otherwise. From close to open it is exact: `close` has the server
-//! have all that was written, `open` asks for the attributes anew, and what was read
-//! ahead of another content is dropped. Locks are taken at the server where it has
-//! NLM, and end with the open; when it was restarted, they are claimed again (`Claims`).
+//! Attributes, rights and names are valid for `cache` seconds, and shorter if a reply contradicts
+//! them. Close-to-open consistency is exact. `close` makes all written data durable on the server.
+//! `open` fetches the attributes again, and data that was read ahead of another content is dropped.
+//! Locks are taken at the server if it has NLM, and end with the open; if the server restarts, they
+//! are reclaimed (`Claims`).
 //!
 //! # Writing
 //!
-//! Writes are gathered, sent UNSTABLE, and kept until a COMMIT that says that the
-//! server was not restarted since; if it was, they are sent again. What fails after
-//! `write` has answered is told by the next `write`, `fsync` or `close` of the file.
-//! With the option `sync`, and near the end of the server's room, each write is the
-//! server's before it is answered.
+//! Writes are gathered, sent UNSTABLE, and kept until a COMMIT shows that the server has not
+//! restarted since; if it has, they are sent again. A failure after `write` has returned is
+//! reported by the next `write`, `fsync` or `close` of the file. With the option `sync`, and if the
+//! server's volume is nearly full, each write is sent to the server before it returns.
 //!
 //! # Nodes
 //!
-//! A node's number is the server's `fileid`; a hash of its handle tells it from
-//! others that have had it. So an id never means another node, but one that was
-//! forgotten, because there were many others since, is `Stale`, and so is one from
-//! before a restart of ours. An open file that is removed lives on under a name
-//! (`.volary-nfs-…`) that is not listed here; who dies meanwhile leaves it behind.
+//! A node's number is the server's `fileid`; a hash of its handle tells it from earlier nodes with
+//! that number. So an id never means another node. An id is `Stale` if it was dropped from the
+//! cache since, or is from an earlier attachment. An open file that is removed lives on under a
+//! name (`.volary-nfs-…`) that is not listed here. A process that is killed leaves such names
+//! behind.
 //!
-//! # What a server can do to us
+//! # What a malicious server can do
 //!
-//! Fail, with an error. No call takes longer than `timeout`; replies are bounded by
-//! what was asked for; a listing whose places come again is `Corrupt`. Memory for
-//! bytes and nodes stays within [`NfsOptions::memory`], but for a few pieces of a
-//! megabyte, and but for nodes that are in use.
+//! It can fail calls. No call takes longer than `timeout`; replies are limited to the requested
+//! size; a listing whose cookies repeat is `Corrupt`. Memory for bytes and nodes stays within
+//! [`NfsOptions::memory`], except for a few pieces of a megabyte, and for nodes that are in use.
 //!
 //! # Lock order
 //!
-//! These are held over calls, in this order, from the outside in:
+//! These locks are held during calls, in this order from the outside in:
 //!
 //! ```text
 //! naming                  names that must stay free between two calls
@@ -88,8 +87,8 @@
 //! run of Claims
 //! ```
 //!
-//! A node's `known` and `data`, the tables, the connections: leaves, in no order, but that
-//! `known` comes before `hidden` where attributes are shown.
+//! A node's `known` and `data`, the tables and the connections are leaves. They have no order,
+//! except that `known` comes before `hidden` when attributes are shown.
 #![forbid(unsafe_code)]
 #![cfg_attr(
     not(test),

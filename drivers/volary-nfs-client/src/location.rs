@@ -1,23 +1,23 @@
-//! `nfs://HOST[:PORT]/EXPORT[?options]`: which export, and how it is used.
+//! `nfs://HOST[:PORT]/EXPORT[?options]`: the name of an export, and its options.
 
 use std::fmt;
 use std::time::Duration;
 use volary_core::{Error, Kind, OptionSpec, Options, Result};
 
-/// Where an export is.
+/// The location of an export.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Location {
     /// The server: a name, an IPv4 address, or an IPv6 address in brackets.
     pub host: String,
     /// NFS's port; `None` to ask the server's portmapper.
     pub port: Option<u16>,
-    /// What is mounted, as the server names it: begins with `/`.
+    /// The path to mount, as the server names it: it begins with `/`.
     pub export: Vec<u8>,
-    /// `key=value` with `&` between them, as it was written after the `?`.
+    /// The options `key=value` with `&` between them, as written after the `?`.
     pub options: String,
 }
 
-/// What may stand after the `?`, and after `-o`.
+/// The options that are allowed after the `?`, and after `-o`.
 pub const OPTIONS: &[OptionSpec] = &[
     OptionSpec {
         name: "port",
@@ -74,29 +74,30 @@ pub const OPTIONS: &[OptionSpec] = &[
 /// How an export is used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NfsOptions {
-    /// Refuses changes.
+    /// Whether changes are refused.
     pub read_only: bool,
-    /// Bytes for what is known of nodes, read ahead and not written yet.
+    /// Bytes of memory for cached nodes, read-ahead and write-behind.
     pub memory: u64,
-    /// Where NFS is, if not where [`Location::port`] says.
+    /// The port of NFS, if it differs from [`Location::port`].
     pub port: Option<u16>,
-    /// Where MOUNT is.
+    /// The port of MOUNT.
     pub mount_port: Option<u16>,
-    /// Whose all calls are, without further groups.
+    /// The user and group of all calls, without supplementary groups; `None` for those of each
+    /// caller.
     pub caller: Option<(u32, u32)>,
     /// How long a call may take.
     pub timeout: Duration,
-    /// How long attributes are believed.
+    /// How long attributes are valid.
     pub cache: Duration,
-    /// Connections at once.
+    /// Connections at a time.
     pub connections: usize,
-    /// Each write is at the server before it is answered.
+    /// Whether each write is sent to the server before it returns.
     pub sync: bool,
     /// Whether locks are taken at the server too.
     pub locks: bool,
-    /// Whether root calls from a port that only root may have.
+    /// Whether root calls from a port that only root may use.
     pub reserved: bool,
-    /// Where a portmapper is asked.
+    /// The port of the server's portmapper.
     pub portmap: u16,
 }
 
@@ -119,17 +120,17 @@ impl Default for NfsOptions {
     }
 }
 
-/// `Invalid`, with what is to be written instead.
+/// Returns an `Invalid` error that says what to write instead.
 fn invalid(words: impl Into<String>) -> Error {
     Error::note(Kind::Invalid, words)
 }
 
 impl Location {
-    /// From what follows `nfs://`. In the export's name, `%` and two hexadecimal
-    /// digits stand for a byte.
+    /// Parses the text after `nfs://`. In the export's name, `%` and two hexadecimal digits stand
+    /// for a byte.
     ///
     /// # Errors
-    /// `Invalid` for no host, a port that is none, and a `%` without its digits.
+    /// `Invalid` for a missing host, an invalid port, and a `%` without its digits.
     pub fn parse(text: &[u8]) -> Result<Self> {
         let (place, options) = match text.iter().position(|&b| b == b'?') {
             Some(at) => (text.get(..at), text.get(at + 1..)),
@@ -211,11 +212,10 @@ impl fmt::Display for Location {
 }
 
 impl NfsOptions {
-    /// These, changed by what `location` says after its `?`, and then by `more`.
+    /// Applies the options in `location`, and then those in `more`.
     ///
     /// # Errors
-    /// `Invalid` for an option that there is not, and for a value that it cannot
-    /// have.
+    /// `Invalid` for an unknown option, and for an invalid value.
     pub fn with(mut self, location: &Location, more: &Options) -> Result<Self> {
         self.take(&Options::parse(&location.options.replace('&', ",")))?;
         self.take(more)?;

@@ -1,9 +1,9 @@
-//! The host's clock: how long a server may take, and how long what it said is
-//! believed. Times of the volume are the server's; this one is in none of them.
+//! The host's clock, for time limits of the server and the age of cached data. Times on the volume
+//! are the server's, and never come from this clock.
 
 use std::time::Instant;
 
-/// Now.
+/// Returns the current time.
 #[expect(
     clippy::disallowed_methods,
     reason = "how long another machine takes is told by the host's clock"

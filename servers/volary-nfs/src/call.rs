@@ -1,4 +1,4 @@
-//! [`Call`]: who calls, and how.
+//! [`Call`]: the caller of a call, and where it came from.
 
 use crate::owner::Caller;
 use std::net::SocketAddr;
@@ -10,6 +10,6 @@ pub(crate) struct Call {
     pub(crate) local: SocketAddr,
     pub(crate) procedure: u32,
     pub(crate) caller: Caller,
-    /// Whose the locks are that it takes or ends.
+    /// The party to which the locks belong that it takes or ends.
     pub(crate) party: Party,
 }

@@ -1,11 +1,10 @@
-//! One connection: its threads take turns at reading.
+//! One connection: its threads take turns at reading calls.
 //!
-//! One thread at a time has the turn. It reads a call; if more is here already, or
-//! the call may take long, it passes the turn on before it does the call, so that
-//! the next one is done beside it. If not, it keeps the turn, which spares the
-//! change of threads that a client with one call at a time would wait for. A call
-//! that then takes long all the same has its turn taken away after some
-//! milliseconds, by a thread that looks for this while there is traffic.
+//! One thread at a time has the turn. It reads a call. If more data is here already, it passes the
+//! turn on before it executes the call, so that another thread executes the next one in parallel.
+//! Otherwise it keeps the turn: a client that makes one call at a time would have to wait for a
+//! thread switch. If such a call takes long, a watching thread takes the turn away after some
+//! milliseconds.
 //!
 //! Answers go out in the order in which they are ready.
 
@@ -26,17 +25,17 @@ use tracing::error;
 use volary_rpc::Output;
 use volary_session::{Guest, Linger, Party, Pool, Pooled, is_this_host};
 
-/// The longest record: the largest WRITE, and what comes before it.
+/// The longest record: the largest WRITE, and its header.
 const RECORD_MAX: usize = (1 << 20) + (4 << 10);
-/// The same until a call was accepted.
+/// The longest record until a call was accepted.
 const FIRST_RECORD_MAX: usize = 64 << 10;
-/// How often a thread that waits for something to come looks up.
+/// How often a reading thread wakes up although no data comes.
 const LOOK_UP: Duration = Duration::from_secs(2);
-/// How long a call may take before the turn is taken from it, about.
+/// Roughly how long a call may take before its thread loses the turn.
 const TURN: Duration = Duration::from_millis(2);
 /// A thread with nothing to do ends after this long.
 const SPARE: Duration = Duration::from_secs(20);
-/// Buffers longer than this are given back when nothing comes.
+/// Buffers longer than this are freed when no data comes.
 const KEEP: usize = 64 << 10;
 
 /// One connection.
@@ -45,58 +44,58 @@ pub(crate) struct Conn {
     limits: Limits,
     way: Way,
     party: Party,
-    /// Where threads beside the first come from.
+    /// The pool that threads beside the first one are taken from.
     pool: Arc<Pool>,
     socket: TcpStream,
-    /// Locked by who has the turn.
+    /// Locked by the thread that reads.
     records: Mutex<Records>,
     linger: Linger,
-    /// Locked by who answers.
+    /// Locked by the thread that writes an answer.
     answering: Mutex<()>,
     crew: Mutex<Crew>,
-    /// For those who wait for the turn.
+    /// For the threads that wait for the turn.
     turned: Condvar,
-    /// For the one of them who watches.
+    /// For the thread that watches.
     watch: Condvar,
-    /// A call was accepted.
+    /// Whether a call was accepted.
     proven: AtomicBool,
     began: Instant,
-    /// Calls that are being done.
+    /// The number of calls in progress.
     busy: AtomicUsize,
 }
 
 struct Crew {
     turn: Turn,
-    /// Counts the calls done with the turn kept.
+    /// Counts the calls executed while keeping the turn.
     calls: u64,
-    /// Threads that wait for the turn, apart from the one who watches.
+    /// Threads that wait for the turn, apart from the watching one.
     waiting: usize,
     watcher: Watcher,
     threads: Vec<JoinHandle<()>>,
     ended: bool,
 }
 
-/// Who has the turn.
+/// The state of the turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Turn {
     Free,
-    /// One who reads.
+    /// A thread reads.
     Reading,
-    /// One who does a call and has kept it.
+    /// A thread executes a call and has kept the turn.
     Kept,
 }
 
-/// The thread that looks whether a call takes long.
+/// The state of the thread that watches for calls that take long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Watcher {
     Nobody,
-    /// Looks every [`TURN`].
+    /// Checks every [`TURN`].
     Awake,
-    /// Nothing comes: waits to be told.
+    /// No calls come: waits to be notified.
     Asleep,
 }
 
-/// What a thread keeps from call to call.
+/// The buffers that a thread keeps from call to call.
 #[derive(Default)]
 struct Buffers {
     record: Vec<u8>,
@@ -104,7 +103,7 @@ struct Buffers {
 }
 
 impl Conn {
-    /// Takes charge of a connection.
+    /// Takes over a connection, and starts its first thread.
     ///
     /// # Errors
     /// Those of the socket.
@@ -148,26 +147,26 @@ impl Conn {
         Ok(conn)
     }
 
-    /// Returns where it comes from.
+    /// Returns the client's address.
     pub(crate) fn address(&self) -> IpAddr {
         self.way.peer.ip().to_canonical()
     }
 
-    /// Returns whether it has ended.
+    /// Returns whether the connection has ended.
     pub(crate) fn is_ended(&self) -> bool {
         self.crew.lock().ended
     }
 
-    /// Ends it; what is being done is done to its end.
+    /// Ends the connection; calls in progress are finished.
     pub(crate) fn end(&self) {
         self.crew.lock().ended = true;
-        // It may have ended by itself.
+        // The client may have closed it already.
         let _ = self.socket.shutdown(Shutdown::Both);
         self.turned.notify_all();
         self.watch.notify_all();
     }
 
-    /// Ends it and waits for its threads, until `until` at most.
+    /// Ends the connection and waits for its threads, at the latest until `until`.
     pub(crate) fn join(&self, until: Instant) {
         self.end();
         let threads = std::mem::take(&mut self.crew.lock().threads);
@@ -176,13 +175,13 @@ impl Conn {
                 std::thread::park_timeout(Duration::from_millis(1));
             }
             if thread.is_finished() {
-                // A panic was counted where it happened.
+                // A panic was counted when it happened.
                 let _ = thread.join();
             }
         }
     }
 
-    /// Starts a thread: the first, or with one that was taken from the pool.
+    /// Starts a thread: the first one, or one from the pool (`beside`).
     fn spawn(self: &Arc<Self>, crew: &mut Crew, beside: Option<Pooled>) -> io::Result<()> {
         crew.threads.retain(|thread| !thread.is_finished());
         let conn = Arc::clone(self);
@@ -195,10 +194,10 @@ impl Conn {
         Ok(())
     }
 
-    /// Starts a thread beside those that there are, if one is to be had.
+    /// Starts another thread, if the pool has one left.
     fn spawn_beside(self: &Arc<Self>, crew: &mut Crew) {
         if let Some(beside) = self.pool.take(self.party) {
-            // Without another thread those that there are go on alone.
+            // If that fails, the existing threads go on alone.
             let _ = self.spawn(crew, Some(beside));
         }
     }
@@ -209,19 +208,20 @@ impl Conn {
             while self.take_turn(&mut buffers) {
                 match self.turns(&mut buffers) {
                     Ok(true) => {}
-                    // What was wrong with the connection is the client's to know.
+                    // Errors of the connection are the client's own concern, and are not logged.
                     Ok(false) | Err(_) => return self.end(),
                 }
             }
         }));
-        // A panic is a fault of ours, and ends no more than the connection.
+        // A panic is a defect of this server; it ends only this connection.
         if worked.is_err() {
             error!(target: "NFS", address = %self.address(), "caught panic");
             self.end();
         }
     }
 
-    /// Reads and does calls for as long as it has the turn; false at the end.
+    /// Reads and executes calls for as long as it has the turn. Returns false at the end of the
+    /// connection.
     fn turns(self: &Arc<Self>, buffers: &mut Buffers) -> io::Result<bool> {
         loop {
             let mut records = self.records.lock();
@@ -280,13 +280,13 @@ impl Conn {
         }
     }
 
-    /// Nothing has come for a while.
+    /// Cleans up after a while without data.
     fn look_up(&self) {
         let mut crew = self.crew.lock();
         crew.threads.retain(|thread| !thread.is_finished());
     }
 
-    /// Does one call; false if the connection is of no use.
+    /// Executes one call. Returns false if the connection sends garbage.
     fn answer(&self, record: &[u8], out: &mut Output) -> io::Result<bool> {
         const LAST: u32 = 1 << 31;
         out.u32(0);
@@ -303,8 +303,7 @@ impl Conn {
         Ok(true)
     }
 
-    /// Waits for the turn; false if the connection has ended or there are threads
-    /// enough.
+    /// Waits for the turn. Returns false if the connection has ended, or this thread is not needed.
     fn take_turn(&self, buffers: &mut Buffers) -> bool {
         let mut crew = self.crew.lock();
         loop {
@@ -328,7 +327,7 @@ impl Conn {
         }
     }
 
-    /// Watches until the turn is free, and takes it from who keeps it too long.
+    /// Watches until the turn is free, and takes it away from a thread that keeps it too long.
     fn watch(&self, crew: &mut MutexGuard<'_, Crew>, buffers: &mut Buffers) {
         let mut quiet = false;
         loop {
@@ -351,7 +350,7 @@ impl Conn {
             quiet = same && turn == Turn::Reading && !quiet;
         }
         crew.watcher = Watcher::Nobody;
-        // Somebody else watches from now on.
+        // Another thread watches from now on.
         self.turned.notify_one();
     }
 
@@ -367,7 +366,7 @@ impl Conn {
         }
     }
 
-    /// Keeps the turn over a call; gives the call's number.
+    /// Keeps the turn during a call; returns the call's number.
     fn keep_turn(self: &Arc<Self>) -> u64 {
         let mut crew = self.crew.lock();
         crew.turn = Turn::Kept;
@@ -376,13 +375,13 @@ impl Conn {
             crew.watcher = Watcher::Awake;
             self.watch.notify_one();
         } else if crew.watcher == Watcher::Nobody && crew.waiting == 0 && crew.threads.len() < 2 {
-            // Without a second thread nobody watches: calls are done in turn.
+            // Without a second thread nobody watches, and calls are executed one at a time.
             self.spawn_beside(&mut crew);
         }
         crew.calls
     }
 
-    /// After a call with the turn kept: whether it still is.
+    /// Returns whether the thread still has the turn that it kept during a call.
     fn has_kept(&self, call: u64) -> bool {
         let mut crew = self.crew.lock();
         let kept = crew.turn == Turn::Kept && crew.calls == call && !crew.ended;
@@ -408,10 +407,10 @@ impl Guest for Conn {
     }
 }
 
-/// Nobody shares the way to a client on this host: a congestion control that
-/// measures it and paces what is sent (BBR) only makes large answers slower.
+/// Sets a congestion control without pacing. Nobody else uses the path to a client on this host, so
+/// measuring and pacing it (BBR) only slows down large answers.
 fn send_at_once(socket: &TcpStream) {
-    // A system that has no other goes on with its own.
+    // A system without this algorithm keeps its default.
     #[cfg(target_os = "linux")]
     let _ = rustix::net::sockopt::set_tcp_congestion(socket, "reno");
     #[cfg(not(target_os = "linux"))]

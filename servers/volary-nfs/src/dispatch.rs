@@ -1,4 +1,4 @@
-//! From a call to its answer: which program, version and procedure.
+//! Dispatches a call by program, version and procedure.
 
 use crate::call::Call;
 use crate::dupes::{CallId, Seen};
@@ -17,29 +17,29 @@ use volary_rpc::{Input, Output};
 pub struct Way {
     /// The client.
     pub peer: SocketAddr,
-    /// This end.
+    /// The server's end.
     pub local: SocketAddr,
-    /// Only the portmapper and NSM answer here.
+    /// Only the portmapper and NSM answer on this port.
     pub only_portmap: bool,
-    /// Whose word the calls are.
+    /// The owner of the client's socket, on whose authority the calls are made.
     pub owner: Arc<Owner>,
 }
 
-/// What becomes of a record.
+/// The result of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// The answer is written; the call was accepted.
+    /// The reply is written; the call was accepted.
     Accepted,
-    /// The answer is written; it refuses the call.
+    /// The reply is written; it refuses the call.
     Refused,
-    /// There is nothing to say: the call is being done already.
+    /// No reply: the call is already in progress.
     Nothing,
-    /// It is no call: the connection is of no use.
+    /// It is not a call: the connection sends garbage.
     Garbage,
 }
 
 impl Programs {
-    /// Answers a record: appends to `out`, which may be empty.
+    /// Executes the call in a record, and appends the reply to `out`, which may be empty.
     pub fn answer(self: &Arc<Self>, way: &Way, record: &[u8], out: &mut Output) -> Answer {
         let mut input = Input::new(record);
         let head = match Head::read(&mut input) {
@@ -64,9 +64,13 @@ impl Programs {
         }
         let begin = out.len();
         let answer = self.answer_new(way, &head, &mut input, out);
-        if let Some(id) = id {
-            self.dupes()
-                .answered(id, out.bytes().get(begin..).unwrap_or_default());
+        match (id, &answer) {
+            (Some(id), Answer::Accepted) => self
+                .dupes()
+                .answered(id, out.bytes().get(begin..).unwrap_or_default()),
+            // It did nothing, and another such call is refused as well.
+            (Some(id), _) => self.dupes().forget(id),
+            (None, _) => {}
         }
         answer
     }
@@ -80,7 +84,7 @@ impl Programs {
     ) -> Answer {
         let begin = out.len();
         rpc::accept(out, head.xid);
-        // The last fence: a defect costs one answer, not the server.
+        // The last line of defence: a panic costs one reply, not the server.
         let done = catch_unwind(AssertUnwindSafe(|| self.dispatch(way, head, input, out)));
         let done = done.unwrap_or_else(|_| {
             self.note_defect();
@@ -119,7 +123,7 @@ impl Programs {
         }
         match head.auth {
             Auth::Bad => return Err(Refusal::BadCredentials),
-            // Whether there is a server is told to anybody.
+            // The NULL procedure answers anybody.
             Auth::Unknown if head.procedure != 0 => return Err(Refusal::OtherFlavor),
             _ => {}
         }
@@ -140,8 +144,8 @@ impl Programs {
     }
 }
 
-/// Returns whether a call that came twice must be done only once: SETATTR, and all that
-/// make, remove or rename.
+/// Returns whether a retransmitted call must not be executed again: SETATTR, and all that make,
+/// remove or rename.
 fn is_done_once(head: &Head) -> bool {
     head.program == nfs::PROGRAM && matches!(head.procedure, 2 | 8..=15)
 }

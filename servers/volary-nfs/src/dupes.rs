@@ -1,5 +1,5 @@
-//! Calls that must not be done twice: the answers that were given, kept for a
-//! client that did not get them and asks again.
+//! The duplicate request cache: replies to calls that must not be executed twice, kept for a client
+//! that did not get the reply and sends the call again.
 
 use crate::recent::{Bounds, Recent};
 use parking_lot::Mutex;
@@ -14,11 +14,11 @@ const BOUNDS: Bounds = Bounds {
     of_party: 1024,
     age: Duration::from_secs(120),
 };
-/// Longer answers are not kept; those of calls that change names are shorter.
+/// Longer replies are not kept; those of calls that change names are shorter.
 const ANSWER_MAX: usize = 1024;
 
-/// One call: who sent it (a client comes back from the same port), its number,
-/// and a checksum of all of it. A port that another user has now is another party's.
+/// Identifies one call by its party, its port (a client reconnects from the same one), its number,
+/// and a checksum of all of it. If another user gets the port, the party differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct CallId {
     party: Party,
@@ -44,15 +44,15 @@ impl CallId {
 /// What to do with a call.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Seen {
-    /// It is new: do it, and [`Dupes::answered`].
+    /// It is new: execute it, and call [`Dupes::answered`].
     New,
-    /// It is being done: say nothing.
+    /// It is in progress: send no reply.
     Working,
-    /// It was done, with this answer.
+    /// It was executed, with this reply.
     Answer(Box<[u8]>),
 }
 
-/// The calls that are remembered: those that are being done have no answer yet.
+/// The remembered calls; those in progress have no reply yet.
 pub(crate) struct Dupes(Mutex<Recent<CallId, Option<Box<[u8]>>>>);
 
 impl Default for Dupes {
@@ -74,7 +74,12 @@ impl Dupes {
         }
     }
 
-    /// Keeps the answer of a call that was new.
+    /// Forgets a call that was new and not accepted.
+    pub(crate) fn forget(&self, id: CallId) {
+        self.0.lock().remove(id.party, &id);
+    }
+
+    /// Keeps the reply to a call that was new.
     pub(crate) fn answered(&self, id: CallId, answer: &[u8]) {
         let mut calls = self.0.lock();
         if answer.len() > ANSWER_MAX {
@@ -109,6 +114,15 @@ mod tests {
         for other in [id(2, 2, b"call"), id(1, 3, b"call"), id(1, 2, b"cull")] {
             assert_eq!(dupes.look(other), Seen::New);
         }
+    }
+
+    #[test]
+    fn a_call_that_is_forgotten_is_new_again() {
+        let dupes = Dupes::default();
+        let refused = id(1, 2, b"call");
+        assert_eq!(dupes.look(refused), Seen::New);
+        dupes.forget(refused);
+        assert_eq!(dupes.look(refused), Seen::New);
     }
 
     #[test]

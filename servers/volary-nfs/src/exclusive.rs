@@ -1,9 +1,8 @@
-//! Verifiers of files that were made exclusively: a client that did not get the
-//! answer asks again with the same verifier, and the file is its own.
+//! Verifiers of files that were created exclusively. A client that did not get the reply
+//! retransmits with the same verifier, and the existing file counts as its own.
 //!
-//! They are kept here and not in the file's times, which some clients never set
-//! afterwards. A retransmission after a restart of the server finds the file and
-//! no verifier: `NFS3ERR_EXIST`.
+//! Verifiers are kept here and not in the file's times, which some clients never set afterwards. A
+//! retransmission after a restart of the server finds the file and no verifier: `NFS3ERR_EXIST`.
 
 use crate::recent::{Bounds, Recent};
 use parking_lot::{Mutex, MutexGuard};
@@ -17,7 +16,7 @@ const BOUNDS: Bounds = Bounds {
     age: Duration::MAX,
 };
 
-/// What a client chooses.
+/// A verifier, chosen by the client.
 pub(crate) type Verifier = [u8; 8];
 
 /// The verifiers of one volume.
@@ -29,7 +28,7 @@ impl Default for Verifiers {
     }
 }
 
-/// The verifiers, locked: while a file is made and its verifier noted, as one step.
+/// The verifiers, locked: making a file and noting its verifier must be one step.
 pub(crate) struct Made(Recent<NodeId, (Party, Verifier)>);
 
 impl Verifiers {
@@ -43,7 +42,7 @@ impl Made {
         self.0.insert(party, node, (party, verifier));
     }
 
-    /// Returns whether this party made it, with this verifier.
+    /// Returns whether this party created the node, with this verifier.
     pub(crate) fn is(&self, party: Party, node: NodeId, verifier: Verifier) -> bool {
         self.0.get(&node) == Some(&(party, verifier))
     }

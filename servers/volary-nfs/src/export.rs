@@ -1,4 +1,4 @@
-//! One exported volume, with all that NFS keeps about it.
+//! One exported volume, with the state that NFS keeps for it.
 
 use crate::exclusive::Verifiers;
 use crate::opens::{Held, Opens};
@@ -19,30 +19,30 @@ use volary_session::{
 
 /// How long an open is kept, in seconds; see [`Export::sweep`].
 const IDLE: u32 = 3;
-/// The same for directories whose cookies end with the open.
+/// How long an open of a directory is kept, in seconds, if its cookies end with the open.
 const IDLE_LISTING: u32 = 60;
 
 /// An exported volume.
 pub(crate) struct Export {
     pub(crate) volume: Arc<Volume>,
     pub(crate) options: ExportOptions,
-    /// Names it in file handles: made from its name, so that it is the same after
-    /// a restart.
+    /// Identifies the export in file handles: derived from its name, so that it is the same after a
+    /// restart.
     pub(crate) id: u32,
-    /// What seals of handles are made with beside them; see [`crate::fh`].
+    /// Goes into the seals of file handles; see [`crate::fh`].
     pub(crate) epoch: u64,
     pub(crate) client: ClientId,
     pub(crate) verifiers: Verifiers,
     known: Arc<Known>,
     stable: Stable,
-    /// Syncs that failed.
+    /// How many syncs have failed.
     failed: AtomicU64,
-    /// The server's run.
+    /// Identifies this run of the server.
     pub(crate) instance: u64,
     _news: Subscription,
 }
 
-/// What news from the session changes.
+/// The state that change events from the session affect.
 struct Known {
     opens: Opens,
     listings: Opens,
@@ -142,7 +142,7 @@ impl Export {
         self.volume.session(cred).with_client(self.client)
     }
 
-    /// Returns a session for what the server itself does.
+    /// Returns a session for the server's own operations.
     pub(crate) fn own_session(&self) -> Session {
         self.volume.session(Cred::root()).with_client(self.client)
     }
@@ -165,16 +165,17 @@ impl Export {
         }
     }
 
-    /// Tells runs of the server, and losses within one, apart: a client whose
-    /// uncommitted writes were answered with another verifier writes them again.
+    /// Returns the write verifier. It differs between runs of the server, and changes when data may
+    /// be lost within a run. A client whose uncommitted writes had another verifier writes them
+    /// again.
     pub(crate) fn write_verifier(&self) -> u64 {
         let lost = self.known.opens.lost() + self.failed.load(Ordering::Acquire);
         self.instance.wrapping_add(lost)
     }
 
-    /// Returns an open of a file for reading or writing. The owner may do both whatever
-    /// the mode says, because it could when it opened the file; and what may be
-    /// run may be read, because that is how a client runs it.
+    /// Returns an open of a file for reading or writing. The owner may do both, whatever the mode
+    /// says, because it could when it opened the file. An executable file may be read, because that
+    /// is how a client runs it.
     pub(crate) fn open(&self, session: &Session, node: NodeId, mode: Mode) -> Result<Arc<Held>> {
         let opens = &self.known.opens;
         opens.get(node, Some(session.cred()), mode, || {
@@ -207,8 +208,8 @@ impl Export {
         drop(opens.keep(attr.node, cred, Mode::Write, session.clone(), open));
     }
 
-    /// Returns an open of a directory for reading; one for all callers where its cookies
-    /// end with it.
+    /// Returns an open of a directory for reading. If cookies end with the open, all callers share
+    /// one, unless the driver checks access itself.
     pub(crate) fn open_dir(&self, session: &Session, dir: NodeId) -> Result<Arc<Held>> {
         let caps = self.caps();
         let open_as = |session: Session| {
@@ -231,7 +232,8 @@ impl Export {
         listings.get(dir, None, Mode::Read, || open_as(self.own_session()))
     }
 
-    /// Returns what a change of names or attributes must do before it is answered.
+    /// Completes a change of names or attributes before it is answered: makes it durable, if the
+    /// export's options say so.
     pub(crate) fn settle(&self) -> std::result::Result<(), Status> {
         self.close_doomed();
         if !self.options.durable {
@@ -240,13 +242,13 @@ impl Export {
         self.counted(self.stable.sync(|| self.own_session().sync()))
     }
 
-    /// Closes opens of what is gone.
+    /// Closes opens of nodes that are gone or changed.
     pub(crate) fn close_doomed(&self) {
         self.known.opens.close_doomed();
         self.known.listings.close_doomed();
     }
 
-    /// Makes what was written to the file durable.
+    /// Makes the data written to the file durable.
     pub(crate) fn commit(
         &self,
         session: &Session,
@@ -263,7 +265,7 @@ impl Export {
         })
     }
 
-    /// A second has passed: closes opens that nobody has used for a while.
+    /// Closes opens that were not used for a while. To be called once a second.
     pub(crate) fn sweep(&self) {
         self.known.opens.sweep(IDLE);
         self.known.listings.sweep(IDLE_LISTING);
@@ -283,8 +285,8 @@ impl Export {
     }
 }
 
-/// Returns what binds handles to the directory that is exported: those of another that had
-/// its name open nothing.
+/// Returns a number that binds handles to the exported directory: handles of a directory that was
+/// exported under the same name before are stale.
 fn epoch_of(root: NodeId) -> u64 {
     let mut hasher = SipHasher13::new();
     hasher.write_u64(root.ino.get());
@@ -292,7 +294,7 @@ fn epoch_of(root: NodeId) -> u64 {
     hasher.finish()
 }
 
-/// Returns an id for a name: the same in every run.
+/// Returns the id for a name, which is the same in every run.
 pub(crate) fn id_of(name: &str) -> u32 {
     let mut hasher = SipHasher13::new();
     hasher.write(name.as_bytes());

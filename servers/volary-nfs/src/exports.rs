@@ -1,4 +1,4 @@
-//! [`Exports`]: all that is exported, and the handles that lead there.
+//! [`Exports`]: all exports, and the resolution of file handles.
 
 use crate::call::Call;
 use crate::export::Export;
@@ -9,13 +9,13 @@ use volary_core::NodeId;
 use volary_rpc::Output;
 use volary_session::{Session, is_this_host};
 
-/// All that is exported.
+/// All exports of a server.
 pub(crate) struct Exports {
     all: Vec<Export>,
     key: Key,
 }
 
-/// A node that a file handle leads to, and the caller on its volume.
+/// The node of a file handle, and the caller's session on its volume.
 pub(crate) struct At<'a> {
     pub(crate) export: &'a Export,
     pub(crate) session: Session,
@@ -23,12 +23,12 @@ pub(crate) struct At<'a> {
 }
 
 impl Exports {
-    /// Returns these exports, with file handles sealed by this key.
+    /// Returns the set of these exports, with file handles sealed by this key.
     pub(crate) fn new(all: Vec<Export>, key: Key) -> Self {
         Self { all, key }
     }
 
-    /// Returns whether any export is for this client.
+    /// Returns whether this client may use any export.
     pub(crate) fn admits(&self, peer: IpAddr) -> bool {
         is_this_host(peer) || self.all.iter().any(|e| e.admits(peer))
     }
@@ -53,11 +53,11 @@ impl Exports {
         }
     }
 
-    /// Returns the node that a file handle leads to, for this caller.
+    /// Returns the node of a file handle, for this caller.
     ///
     /// # Errors
-    /// `BADHANDLE` for what cannot be a handle; `STALE` for one whose seal is not
-    /// ours; `ACCES` for a client that the export does not admit.
+    /// `BADHANDLE` for bytes that cannot be a handle; `STALE` for one whose seal is not ours;
+    /// `ACCES` for a client that the export does not admit.
     pub(crate) fn at(&self, call: &Call, fh: &[u8]) -> Result<At<'_>, Status> {
         let epoch = |id| self.by_id(id).map(|export| export.epoch);
         let (id, node) = self.key.open(fh, epoch).map_err(|bad| match bad {

@@ -1,5 +1,5 @@
-//! File handles (RFC 1813's `nfs_fh3`): which node of which export, with a seal
-//! that only this server's key makes.
+//! File handles (RFC 1813's `nfs_fh3`): a node of an export, with a seal that only this server's
+//! key can make.
 //!
 //! | bytes | what |
 //! |---|---|
@@ -8,13 +8,13 @@
 //! | 4..8 | the export's id |
 //! | 8..16 | the node's number |
 //! | 16..20 | its generation |
-//! | 20..36 | SipHash-2-4 with 128 bits, under the server's key, of all before it and of the volume's epoch |
+//! | 20..36 | SipHash-2-4 with 128 bits, under the server's key, of bytes 0 to 20 and of the
+//! volume's epoch |
 //!
-//! The epoch is made from the root's id for a volume whose node ids mean the same
-//! for ever ([`Caps::STABLE_IDS`](volary_core::Caps::STABLE_IDS)), so that its
-//! handles outlive a restart of the server with the same key, and are stale once
-//! another directory is exported by its name. For other volumes it is
-//! the server's instance: their handles are stale after a restart.
+//! For a volume with persistent node ids ([`Caps::STABLE_IDS`](volary_core::Caps::STABLE_IDS)), the
+//! epoch is derived from the root's id. So its handles outlive a restart of the server with the
+//! same key, and are stale once another directory is exported under its name. For other volumes it
+//! is the server's instance: their handles are stale after a restart.
 
 use siphasher::sip128::{Hasher128, SipHasher24};
 use std::hash::Hasher;
@@ -22,7 +22,7 @@ use volary_core::NodeId;
 
 /// Length of a handle, in bytes.
 pub(crate) const LEN: usize = 36;
-/// The longest that a client may send (RFC 1813, `NFS3_FHSIZE`).
+/// The longest handle that a client may send (RFC 1813, `NFS3_FHSIZE`).
 pub(crate) const LEN_MAX: usize = 64;
 const LAYOUT: u8 = 1;
 const SEALED: usize = 20;
@@ -34,9 +34,9 @@ pub(crate) struct Key(SipHasher24);
 /// Why bytes are not a handle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BadFh {
-    /// They cannot have been one.
+    /// They do not have the form of a handle.
     Shape,
-    /// The seal is not ours, or not any more.
+    /// The seal is not ours, or no longer valid.
     Seal,
 }
 
@@ -64,8 +64,8 @@ impl Key {
         fh
     }
 
-    /// Returns the node of a handle, if the seal is ours. `epoch` gives the epoch of an
-    /// export's volume, if there is such an export.
+    /// Returns the export and node of a handle, if the seal is ours. `epoch` returns the epoch of
+    /// an export, if that exists.
     pub(crate) fn open(
         &self,
         fh: &[u8],
@@ -83,7 +83,7 @@ impl Key {
         let (export, node) = read().ok_or(BadFh::Shape)?;
         let epoch = epoch(export).ok_or(BadFh::Seal)?;
         let seal = <[u8; 16]>::try_from(seal).map_err(|_| BadFh::Shape)?;
-        // One number compared with another: it takes as long wherever they differ.
+        // Compares in constant time: one number with another.
         if self.mac(body, epoch) ^ u128::from_be_bytes(seal) == 0 {
             Ok((export, node))
         } else {

@@ -1,49 +1,48 @@
-//! The NFS server: volumes, over NFS version 3, on one TCP port. `DESIGN.md` says why it is done so.
+//! The NFS server: serves volumes over NFS version 3, on one TCP port. `DESIGN.md` explains its
+//! design.
 //!
-//! [`serve`] listens and answers NFS (RFC 1813), MOUNT, NLM version 4, what a
-//! portmapper would say, and the part of NSM that ends the locks of a client that
-//! restarted: the program's number decides. No portmapper is needed by clients
-//! that are told the port.
+//! [`serve`] listens and answers NFS (RFC 1813), MOUNT, NLM version 4, portmapper queries, and the
+//! part of NSM that ends the locks of a client that restarted. The program's number decides.
+//! Clients that are told the port need no portmapper.
 //!
 //! | module, from bottom to top | what |
 //! |---|---|
 //! | `status`, `timer` | kinds of error, in each protocol's numbers; the host's clock |
 //! | `rpc`, `record` | calls, credentials, replies, and records; the wire itself is `volary-rpc`'s |
-//! | `owner`, `call` | whose socket a client of this host calls by; who calls |
-//! | `options` | what is exported, how, to whom |
+//! | `owner`, `call` | the owner of a local client's socket; the caller of a call |
+//! | `options` | what is exported, how, to which clients |
 //! | `fh` | file handles and their seals |
-//! | `opens`, `order`, `exclusive`, `stable`, `dupes`, `recent`, `mounts` | what a server without state must keep all the same |
-//! | `export`, `exports` | one volume, as it is exported; all, and the handles that lead there |
+//! | `opens`, `order`, `exclusive`, `stable`, `dupes`, `recent`, `mounts` | state that even a
+//! stateless server must keep |
+//! | `export`, `exports` | one exported volume; all of them, and the resolution of file handles |
 //! | `nfs`, `nlm` | the procedures of NFS; the lock manager |
-//! | `programs` | all that there is to call, and what it keeps |
+//! | `programs` | all programs that can be called, and their state |
 //! | `mount`, `portmap` | the other programs |
-//! | `dispatch` | from a call to its answer |
-//! | `conn`, `server` | a connection and its threads; listen |
+//! | `dispatch` | from a call to its reply |
+//! | `conn`, `server` | a connection and its threads; listening |
 //!
-//! # Who is believed
+//! # Which callers are believed
 //!
-//! A client's word says who calls (`AUTH_SYS`), in clear. Of this host's own clients only root
-//! is believed, and who runs the server: the calls of anybody else are theirs, whatever they
-//! say, for the kernel tells whose socket they come from ([`Owner`]). Of others, anybody who
-//! reaches the port can claim to be anybody. So a server should listen on this host only, unless
-//! the network is trusted; see [`Clients`] and [`Squash`]. Handles cannot be guessed,
-//! but who has seen one can use it.
+//! A client says in clear text who calls (`AUTH_SYS`). On this host, only clients of root, and of
+//! the user who runs the server, are believed. All other calls count as made by the owner of the
+//! client's socket, as the kernel tells it, whatever they say ([`Owner`]). On other hosts, anybody
+//! who reaches the port can claim to be anybody. So a server should listen on this host only,
+//! unless the network is trusted; see [`Clients`] and [`Squash`]. Handles cannot be guessed, but
+//! anybody who has seen one can use it.
 //!
-//! # What outlives a restart
+//! # What survives a restart
 //!
-//! Handles do, on volumes whose node ids are stable, if the key is kept
-//! ([`ServeOptions::key`]). On others a client gets `ESTALE` and must mount again.
-//! Locks do if it is kept who has any ([`ServeOptions::locks`]): those clients are
-//! told of the restart and claim them again. The verifiers of exclusive creation do
-//! not. Writes that were not
-//! committed are known by their verifier, and clients write them again.
+//! Handles do, on volumes with persistent node ids, if the key is kept ([`ServeOptions::key`]). On
+//! others a client gets `ESTALE` and must mount again. Locks do if their holders are recorded
+//! ([`ServeOptions::locks`]): those clients are told of the restart and reclaim them. The verifiers
+//! of exclusive creation do not. Uncommitted writes are recognized by their verifier, and clients
+//! write them again.
 //!
 //! # Lock order
 //!
-//! A node's place in `order`, then the verifiers of exclusive creation: these are
-//! held over calls to the session, and so is a waiter's claim in `nlm`. All others
-//! (the open table, the lock table, remembered calls, the crew of a connection) are
-//! leaves.
+//! A node's lock in `order` is taken first, then the verifiers of exclusive creation. These are
+//! held over calls to the session, and so is a waiter's claim in `nlm`. All others (the open table,
+//! the lock table, remembered calls, the crew of a connection) are leaves.
 #![forbid(unsafe_code)]
 #![cfg_attr(
     not(test),

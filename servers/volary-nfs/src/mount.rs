@@ -60,7 +60,7 @@ impl Programs {
         Ok(())
     }
 
-    /// Returns the directory at `/EXPORT/path`; `/` is the only export there is.
+    /// Returns the directory at `/EXPORT/path`; `/` is the only export, if there is just one.
     fn mounted(&self, call: &Call, path: &[u8]) -> Result<(&Export, NodeId), Status> {
         let inner = path.strip_prefix(b"/").unwrap_or(path);
         let mut parts = inner.splitn(2, |&b| b == b'/');
@@ -71,7 +71,7 @@ impl Programs {
         } else {
             self.exports().by_name(name)
         };
-        // Who may not use an export does not learn that there is one.
+        // A client that may not use an export does not learn that it exists.
         let admits = |export: &&Export| export.admits(call.peer.ip());
         let export = export.filter(admits).ok_or(Status::NOENT)?;
         let session = export.session(&call.caller);

@@ -1,13 +1,13 @@
-//! [`Mounts`]: who has mounted what.
+//! [`Mounts`]: which clients have mounted what.
 
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::net::IpAddr;
 
-/// How many mounts DUMP tells of: the latest.
+/// How many of the latest mounts DUMP lists.
 const MOUNTS_MAX: usize = 256;
 
-/// Who has mounted what, as far as known: a list for people, of no consequence.
+/// Which clients have mounted what, as far as known: a list for people, without effect.
 #[derive(Default)]
 pub(crate) struct Mounts(Mutex<VecDeque<(IpAddr, Box<[u8]>)>>);
 
@@ -23,7 +23,7 @@ impl Mounts {
         mounts.push_back((peer, path.into()));
     }
 
-    /// Returns all of them, the latest last.
+    /// Returns all mounts, the latest last.
     pub(crate) fn lock(&self) -> MutexGuard<'_, VecDeque<(IpAddr, Box<[u8]>)>> {
         self.0.lock()
     }

@@ -2,7 +2,7 @@
 //!
 //! | module | procedures |
 //! |---|---|
-//! | `attrs`, `common` | attributes on the wire; what the procedures have in common, below them |
+//! | `attrs`, `common` | attributes on the wire; common parts of the procedures |
 //! | `nodes` | GETATTR, SETATTR, ACCESS, READLINK |
 //! | `names` | LOOKUP, REMOVE, RMDIR, RENAME, LINK |
 //! | `makers` | CREATE, MKDIR, SYMLINK, MKNOD |

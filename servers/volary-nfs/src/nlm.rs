@@ -1,23 +1,23 @@
-//! NLM version 4: byte-range locks of NFS clients, in the session's table, where
-//! those of a FUSE or SMB client of the same volume are too.
+//! NLM version 4: byte-range locks of NFS clients. They are in the session's table, together with
+//! those of FUSE and SMB clients of the same volume.
 //!
 //! | module, from bottom to top | what |
 //! |---|---|
-//! | `state` | what lets locks outlive the server: which clients have any |
-//! | `wanted` | a lock as a client asks for it, and where |
+//! | `state` | lets locks outlive the server: records which clients have any |
+//! | `wanted` | a requested lock, and its file |
 //! | `lock_file` | a file with locks, and the opens that they need |
-//! | `waiter`, `table` | who waits; whose locks there are |
-//! | `sharing` | whose share modes there are |
-//! | `granted` | tells a client that it has a lock now |
-//! | `waiting` | locks that are waited for |
+//! | `waiter`, `table` | a waiting request; all lock owners and files |
+//! | `sharing` | all share modes |
+//! | `granted` | tells a client that it now has a lock |
+//! | `waiting` | requests that wait for a lock |
 //! | `shares` | SHARE and UNSHARE, as SMB clients have them |
-//! | `nsm` | a client says that it has restarted: its locks end |
-//! | `notify` | clients are told of a restart, and claim their locks again |
+//! | `nsm` | ends the locks of a client that says it has restarted |
+//! | `notify` | tells clients of a restart, so that they reclaim their locks |
 //!
-//! Without a [`LockState`] clients are not told of a restart, there is no time of
-//! grace, and a lock that is claimed again is treated as any other. With one, the
-//! time of grace is that of the volumes, and keeps new locks of all servers' clients
-//! out. The procedures that answer by a call of their own (`…_MSG`) are not here.
+//! Without a [`LockState`] clients are not told of a restart, there is no grace period, and a
+//! reclaimed lock is treated as any other. With one, the grace period is that of the volumes, and
+//! refuses new locks of all servers' clients. The procedures that answer by a call of their own
+//! (`…_MSG`) are not implemented.
 
 pub(crate) mod nsm;
 
@@ -54,7 +54,7 @@ use wanted::{OBJECT_MAX, Place, Wanted};
 pub(crate) const PROGRAM: u32 = 100_021;
 pub(crate) const VERSION: u32 = 4;
 
-/// The procedure by which clients lock that are not told of a restart.
+/// The lock procedure of clients that are not told of a restart.
 const NM_LOCK: u32 = 22;
 
 /// The lock manager: all that NFS clients have locked and shared.
@@ -63,14 +63,15 @@ pub(crate) struct Nlm {
     locks: Locks,
     shares: Shares,
     state: Option<Arc<LockState>>,
-    /// Keeps new locks out of all exports.
+    /// Refuses new locks on all exports while it lasts.
     grace: Mutex<Vec<Grace>>,
-    /// Where the portmapper of a client is asked for its programs.
+    /// The port on which a client's portmapper is asked for its programs.
     client_portmap: u16,
 }
 
 impl Nlm {
-    /// Returns the lock manager of these exports. In the time of grace, it only lets locks be claimed again.
+    /// Returns the lock manager of these exports. In the grace period, it only lets clients reclaim
+    /// locks.
     pub(crate) fn new(
         exports: &Arc<Exports>,
         state: Option<Arc<LockState>>,
@@ -89,20 +90,20 @@ impl Nlm {
         })
     }
 
-    /// Does what is due each second.
+    /// Does the work that is due once a second.
     pub(crate) fn tick(&self) {
         self.is_grace();
         self.sweep_lock_state();
     }
 
-    /// Ends all locks and shares, and the time of grace.
+    /// Ends all locks and shares, and the grace period.
     pub(crate) fn shut(&self) {
         self.locks.shut();
         self.shares.shut();
         self.end_grace();
     }
 
-    /// Waits until nobody waits for a lock any more, or for this long.
+    /// Waits until no request waits for a lock any more, or for this long.
     pub(crate) fn wait_ended(&self, most: Duration) {
         self.locks.wait_ended(most);
     }
@@ -112,7 +113,7 @@ impl Nlm {
         self.locks.file_count()
     }
 
-    /// Lets new locks in.
+    /// Ends the grace period.
     fn end_grace(&self) {
         let over = std::mem::take(&mut *self.grace.lock());
         drop(over);
@@ -165,14 +166,15 @@ impl Nlm {
                 out.u32(LockStatus::DENIED.0);
                 self.write_holder(call, out, export, &held);
             }
-            // A holder would have to follow DENIED.
+            // A DENIED would have to be followed by a holder.
             Err(LockStatus::DENIED) => out.u32(LockStatus::FAILED.0),
             Err(status) => out.u32(status.0),
         }
         Ok(())
     }
 
-    /// Tells who is in the way. Only the holder's own party is told of its process and name.
+    /// Writes the holder of a conflicting lock. Only the holder's own party is told its process and
+    /// name.
     fn write_holder(&self, call: &Call, out: &mut Output, export: &Export, held: &HeldLock) {
         let owner = (held.owner.client == Some(export.client))
             .then(|| self.locks.owner(held.owner.number))
@@ -193,7 +195,7 @@ impl Nlm {
         let (waits, kind) = (input.bool()?, kind(input.bool()?));
         let want = Wanted::read(input, call)?;
         let reclaims = input.bool()?;
-        // The client's state.
+        // The client's NSM state is ignored.
         input.u32()?;
         let done = self.place_now(call, &want.fh, reclaims).and_then(|place| {
             let (file, number) = self.locks.file(&place, &want.owner, kind)?;
@@ -291,11 +293,11 @@ impl Nlm {
         self.exports.iter().for_each(|e| e.volume.wake_waiting());
     }
 
-    /// Finds the file of a lock that is new, or that a client claims again after a restart.
+    /// Returns the file of a lock that is new, or that a client reclaims after a restart.
     ///
     /// # Errors
-    /// `GRACE` for a new one in the time of grace, and for one that is claimed after
-    /// it: others may have had it since.
+    /// `GRACE` for a new lock in the grace period, and for a reclaimed one after it: others may
+    /// have had the lock since.
     fn place_now(&self, call: &Call, fh: &[u8], reclaims: bool) -> Result<Place<'_>, LockStatus> {
         if self.state.as_deref().is_some() && self.is_grace() != reclaims {
             return Err(LockStatus::GRACE);
@@ -311,7 +313,7 @@ impl Nlm {
         })
     }
 
-    /// Returns whether locks are only claimed again now. Once that is over, all others are let in.
+    /// Returns whether the grace period lasts. Once it is over, lets all new locks in.
     fn is_grace(&self) -> bool {
         let is_grace = self.state.as_deref().is_some_and(LockState::is_grace);
         if !is_grace {
@@ -320,10 +322,10 @@ impl Nlm {
         is_grace
     }
 
-    /// Sees to it that a client, which came to the address `server`, will be told of a restart.
+    /// Records a client, which called the address `server`, so that it is told of a restart.
     ///
     /// # Errors
-    /// `NO_LOCKS` if that cannot be.
+    /// `NO_LOCKS` if that fails.
     fn note_client(&self, client: &Client, server: IpAddr) -> Result<(), LockStatus> {
         let Some(state) = self.state.as_deref() else {
             return Ok(());
@@ -332,7 +334,7 @@ impl Nlm {
         noted.map_err(|_| LockStatus::NO_LOCKS)
     }
 
-    /// A second has passed: forgets clients that have had no locks for long.
+    /// Forgets clients that have had no locks for long. To be called once a second.
     fn sweep_lock_state(&self) {
         if let Some(state) = self.state.as_deref() {
             let mut theirs = self.locks.clients();

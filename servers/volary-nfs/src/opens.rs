@@ -1,10 +1,10 @@
-//! Opens that are kept from one request to the next: NFS has none, and opens for
-//! each READ and WRITE would cost more than they.
+//! Opens that are kept from one request to the next: NFS has none, and an open for each READ and
+//! WRITE would cost more than the operation.
 //!
-//! Kept by node, caller and mode, at most [`OPENS_MAX`], and closed when nobody has
-//! used them for some seconds, when the node is removed, and when its attributes
-//! change (who may open it may have changed). An open that is in use is closed by
-//! its last user.
+//! Opens are kept by node, caller and mode, at most [`OPENS_MAX`] of them. An open is closed if it
+//! was not used for some seconds, and if its node is removed. It is also closed if the node's
+//! attributes change, since the caller may have lost the right to open it. An open that is in use
+//! is closed by its last user.
 //!
 //! The table's lock is a leaf: no session is called while it is held.
 
@@ -28,14 +28,14 @@ pub(crate) struct Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        // What closing says is of earlier writes.
+        // An error of closing is about earlier writes.
         if self.session.close(self.open).is_err() {
             self.lost.fetch_add(1, Ordering::AcqRel);
         }
     }
 }
 
-/// For whom an open is kept: one caller, or all (after a check of their own).
+/// The caller for whom an open is kept, or `None` for all (after a check of their own).
 type Whose = Option<Cred>;
 
 struct Slot {
@@ -49,7 +49,7 @@ struct Slot {
 #[derive(Default)]
 pub(crate) struct Opens {
     table: Mutex<Table>,
-    /// Seconds, more or less: how often [`sweep`](Self::sweep) was called.
+    /// The number of calls of [`sweep`](Self::sweep), and so roughly seconds.
     now: AtomicU32,
     lost: Arc<AtomicU64>,
     has_doomed: AtomicBool,
@@ -59,14 +59,14 @@ pub(crate) struct Opens {
 struct Table {
     nodes: HashMap<NodeId, Vec<Slot>>,
     len: usize,
-    /// Nodes in the order in which they came; some are gone, some twice.
+    /// Nodes in the order of their first opens; some have none any more, some appear twice.
     order: VecDeque<NodeId>,
-    /// Taken out where nothing can be closed.
+    /// Opens that were taken out in a place where nothing can be closed.
     doomed: Vec<Arc<Held>>,
 }
 
 impl Opens {
-    /// Returns the open that is kept for this, or a new one.
+    /// Returns the open that is kept for these keys, or a new one.
     pub(crate) fn get(
         &self,
         node: NodeId,
@@ -96,7 +96,8 @@ impl Opens {
         Some(Arc::clone(&slot.held))
     }
 
-    /// Closes all that are kept and not in use, for a volume that has no room for more. Returns whether there were any.
+    /// Drops all kept opens, for a volume that has no room for more. Those in use are closed by
+    /// their last user. Returns whether there were any.
     fn close_kept(&self) -> bool {
         let kept = self.table.lock().take_unused(|_| true);
         !kept.is_empty()
@@ -127,9 +128,8 @@ impl Opens {
         held
     }
 
-    /// Takes a node's opens out. They are closed by the next
-    /// [`close_doomed`](Self::close_doomed), so that this can be called from where
-    /// nothing can be closed.
+    /// Takes a node's opens out of the table. The next [`close_doomed`](Self::close_doomed) closes
+    /// them, so that this can be called where nothing can be closed.
     pub(crate) fn doom(&self, node: NodeId) {
         let mut table = self.table.lock();
         if let Some(slots) = table.nodes.remove(&node) {
@@ -139,7 +139,7 @@ impl Opens {
         }
     }
 
-    /// The same with all.
+    /// Takes all opens out of the table likewise.
     pub(crate) fn doom_all(&self) {
         let mut table = self.table.lock();
         let all = std::mem::take(&mut table.nodes);
@@ -149,7 +149,7 @@ impl Opens {
         self.has_doomed.store(true, Ordering::Release);
     }
 
-    /// Closes what was doomed.
+    /// Closes the opens that were taken out.
     pub(crate) fn close_doomed(&self) {
         if !self.has_doomed.swap(false, Ordering::AcqRel) {
             return;
@@ -158,7 +158,7 @@ impl Opens {
         drop(doomed);
     }
 
-    /// A second has passed: closes what was not used for `idle` seconds.
+    /// Closes opens that were not used for `idle` seconds. To be called once a second.
     pub(crate) fn sweep(&self, idle: u32) {
         let now = self.now.fetch_add(1, Ordering::Relaxed) + 1;
         let mut table = self.table.lock();
@@ -168,7 +168,7 @@ impl Opens {
         self.close_doomed();
     }
 
-    /// Returns how many closes have failed: of each, earlier writes may be lost.
+    /// Returns how many closes have failed: each may have lost earlier writes.
     pub(crate) fn lost(&self) -> u64 {
         self.lost.load(Ordering::Acquire)
     }
@@ -180,7 +180,7 @@ impl Opens {
 }
 
 impl Table {
-    /// Gives back what is to be closed.
+    /// Inserts an open. Returns the opens that must be closed for it.
     fn insert(&mut self, node: NodeId, slot: Slot) -> Vec<Arc<Held>> {
         let mut out = Vec::new();
         while self.len >= OPENS_MAX
@@ -193,7 +193,7 @@ impl Table {
         let slots = self.nodes.entry(node).or_default();
         let same = |other: &Slot| other.mode == slot.mode && other.whose == slot.whose;
         if let Some(at) = slots.iter().position(same) {
-            // Two came at once: the later one stays.
+            // Two threads opened it at the same time: the later open stays.
             out.push(slots.swap_remove(at).held);
             self.len -= 1;
         }

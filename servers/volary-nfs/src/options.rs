@@ -1,4 +1,4 @@
-//! What is served, to whom, and within which bounds.
+//! What is served, to which clients, and within which limits.
 
 use crate::nlm::LockState;
 use crate::owner::Database;
@@ -9,38 +9,38 @@ use std::time::Duration;
 use volary_core::Cred;
 use volary_session::{Clients, root_squashed};
 
-/// What a server is, apart from what it exports.
+/// The options of a server, apart from its exports.
 #[derive(Clone, Debug)]
 pub struct ServeOptions {
-    /// Where it listens. NFS, MOUNT, NLM, NSM and the portmapper's answers are
-    /// all on each of these; the program's number decides.
+    /// The addresses to listen on. NFS, MOUNT, NLM, NSM and the portmapper's answers are all on
+    /// each of these; the program's number decides.
     pub listen: Vec<SocketAddr>,
-    /// Where only the portmapper and NSM answer: port 111, for clients that ask
-    /// there where NLM is. The answer is the first port of [`listen`](Self::listen).
+    /// Addresses where only the portmapper and NSM answer: port 111, for clients that ask there for
+    /// the port of NLM. The answer is the first port of [`listen`](Self::listen).
     pub portmap: Vec<SocketAddr>,
-    /// What file handles are sealed with: secret, and the same after a restart
-    /// if handles are to outlive it.
+    /// The key that seals file handles: secret, and the same after a restart if handles are to
+    /// outlive it.
     pub key: [u8; 16],
-    /// Different in each run: the time at which it begins, say.
+    /// A number that differs in each run, such as its start time.
     pub instance: u64,
-    /// The bounds.
+    /// The limits.
     pub limits: Limits,
-    /// Where the portmapper of a client is asked for its NLM, to tell it that it
-    /// has got a lock that it waited for, and for its NSM, to tell it of a restart.
+    /// The port of clients' portmappers. A client's NLM is called to tell it that it has got a
+    /// lock, and its NSM to tell it of a restart.
     pub client_portmap: u16,
-    /// What lets clients claim their locks again after a restart; without, their
-    /// locks do not outlive the server.
+    /// The record that lets clients reclaim their locks after a restart. Without it, locks do not
+    /// outlive the server.
     pub locks: Option<Arc<LockState>>,
-    /// Is told when the server ends that was not stopped; [`Server::stop`](crate::Server::stop)
-    /// then says why.
+    /// Called when the server ends without having been stopped;
+    /// [`Server::stop`](crate::Server::stop) then says why.
     pub on_end: Option<OnEnd>,
-    /// Who tells the groups of a user of this host.
+    /// Looks up the groups of a user of this host.
     pub database: Database,
-    /// The user of this host who is believed beside root: who runs this.
+    /// The user of this host who is believed beside root: the one who runs the server.
     pub believed: u32,
 }
 
-/// Who is told of a server's end, by the thread that ends.
+/// A function that is called at a server's end, by the thread that ends.
 #[derive(Clone)]
 pub struct OnEnd(Arc<dyn Fn() + Send + Sync>);
 
@@ -62,7 +62,7 @@ impl fmt::Debug for OnEnd {
 }
 
 impl ServeOptions {
-    /// On `listen`, with the bounds that are usual.
+    /// Returns options for `listen`, with the default limits.
     pub fn new(listen: SocketAddr, key: [u8; 16], instance: u64) -> Self {
         Self {
             listen: vec![listen],
@@ -79,50 +79,50 @@ impl ServeOptions {
     }
 }
 
-/// The bounds of a server. With `c` connections and `t` threads beside the first of each, it takes
-/// at most about `2 MiB * (c + t)` of memory for what comes and goes.
+/// The limits of a server. With `c` connections and `t` threads beside the first of each, its
+/// buffers take at most about `2 MiB * (c + t)` of memory.
 ///
-/// A peer is a host (of IPv6, all that begins with the same 64 bits), or a user of this host.
+/// A peer is another host (for IPv6, all addresses with the same first 64 bits), or a user of this
+/// host.
 ///
 /// | of | in all | of a peer | of a caller |
 /// |---|---|---|---|
-/// | connections | 64 | 16; of this host no other bound, but evenly shared when there are no more | |
-/// | connections of which no call was accepted | 64, for 10 s | 16 | |
-/// | bytes of a record | 1 MiB, until a call was accepted 64 KiB | | |
+/// | connections | 64 | 16; for users of this host no other limit, but shared evenly when all are
+/// taken | |
+/// | connections without an accepted call | 64, for 10 s | 16 | |
+/// | bytes of a record | 1 MiB, or 64 KiB until a call was accepted | | |
 /// | threads | one for each connection, and 192 | 96 of these | |
-/// | opens kept for READ and WRITE | 1,024 of a volume, the oldest gives way | | |
-/// | owners of locks | 8,192 | 2,048; of this host by caller alone | 1,024 |
+/// | opens kept for READ and WRITE | 1,024 of a volume, the oldest is closed | | |
+/// | owners of locks | 8,192 | 2,048; on this host by caller only | 1,024 |
 /// | locks | 1,048,576 of a volume ([`volary_session::Limits`]) | | 262,144 |
 /// | locks that wait, with a thread each | 128 | 32 | |
 /// | SHAREs | 4,096 | 1,024 | |
 /// | machines that are told of a restart | 4,096 | 64 | |
-/// | calls remembered | 2,048, the oldest of who has most gives way | 1,024 | |
+/// | calls remembered | 2,048, the oldest of the peer with the most is forgotten | 1,024 | |
 /// | CREATE EXCLUSIVE remembered | 4,096 of a volume, the same way | 2,048 | |
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Connections at once. Where there are as many, the next takes the place of the oldest of
-    /// which no call was accepted, of the peer that has most of those; or else of the newest,
-    /// idle if any is, of the peer that has most.
+    /// Connections at a time. If all are taken, a new one replaces the oldest one without an
+    /// accepted call, of the peer that has the most of those. If there are none, it replaces the
+    /// newest one, idle if possible, of the peer that has the most.
     pub connections: usize,
-    /// Of these, of one peer other than this host's users.
+    /// Connections of one peer, except users of this host.
     pub connections_of_peer: usize,
-    /// Of one peer, those of which no call was accepted; the next takes the oldest one's
-    /// place.
+    /// Connections of one peer without an accepted call; a new one replaces the oldest of them.
     pub silent_of_peer: usize,
-    /// Requests of one connection that are done at once.
+    /// Requests of one connection that are executed at the same time.
     pub threads: usize,
-    /// Threads at once, beside the first of each connection: without another, a connection does
-    /// its calls one by one.
+    /// Threads at a time, beside the first of each connection. Without another thread, a connection
+    /// executes its calls one by one.
     pub threads_beside: usize,
-    /// Of these, for one peer.
+    /// Such threads for one peer.
     pub threads_beside_of_peer: usize,
-    /// From connecting to the end of the first call. Until a call was accepted, a
-    /// record is at most 64 KiB.
+    /// The time from connecting to the end of the first call. Until a call was accepted, a record
+    /// is at most 64 KiB.
     pub first_call: Duration,
-    /// From the first byte of a call to its last; and how long a client may take
-    /// to take an answer.
+    /// The time from the first byte of a call to its last; and for a client to accept a reply.
     pub call: Duration,
-    /// Without a call.
+    /// The time that a connection may be idle.
     pub idle: Duration,
 }
 
@@ -145,28 +145,28 @@ impl Default for Limits {
 /// How a volume is exported.
 #[derive(Clone, Debug)]
 pub struct ExportOptions {
-    /// Clients mount `/NAME`.
+    /// The name: clients mount `/NAME`.
     pub name: String,
-    /// Refuses changes.
+    /// Whether changes are refused.
     pub read_only: bool,
-    /// Whose word is not taken.
+    /// Which callers' ids are replaced by the anonymous ones.
     pub squash: Squash,
-    /// Who they are then, and who callers without credentials are.
+    /// The user of squashed callers, and of callers without credentials.
     pub anonymous: Cred,
-    /// Where root is squashed, groups below this number are as well, unless the kernel told
-    /// that the caller is in them: a directory of the host has files of `disk` or `shadow`, whose
-    /// rights are root's in all but name.
+    /// If root is squashed, groups with lower numbers than this are too, unless the kernel
+    /// confirmed that the caller is in them. A directory of the host may have files of `disk` or
+    /// `shadow`, whose rights are as good as root's.
     pub system_groups: u32,
-    /// Who may mount. This host always may.
+    /// The clients that may mount. This host always may.
     pub clients: Vec<Clients>,
-    /// Changes are durable before they are answered, as the protocol wants it;
-    /// without, they are as durable as any program's on the volume, until COMMIT.
-    /// Written data waits for COMMIT either way, unless the client wants it at once.
+    /// Whether changes are durable before they are answered, as the protocol requires. Otherwise
+    /// they are as durable as any program's on the volume, until COMMIT. Written data waits for
+    /// COMMIT in both cases, unless the client wants it at once.
     pub durable: bool,
 }
 
 impl ExportOptions {
-    /// As most want it: for changes, root squashed, for this host only.
+    /// Returns the usual options: writable, root squashed, for this host only.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -181,7 +181,7 @@ impl ExportOptions {
 }
 
 impl ExportOptions {
-    /// Returns who a caller is on the volume of whom nothing is known but what they say.
+    /// Returns the credentials on the volume for a caller whose own word is all that is known.
     pub(crate) fn caller(&self, said: &Cred) -> Cred {
         let cred = self.squash.apply(said.clone(), &self.anonymous);
         let is_system = |gid: u32| gid < self.system_groups && gid != self.anonymous.gid;
@@ -204,20 +204,20 @@ impl ExportOptions {
     }
 }
 
-/// Whose user and group ids are replaced by the anonymous ones. A client's word
-/// for who calls is all that there is.
+/// Which callers' user and group ids are replaced by the anonymous ones, since a client can claim
+/// any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Squash {
-    /// Nobody's.
+    /// No ids.
     None,
-    /// Those of user 0, and group 0 wherever it is named.
+    /// User 0, and group 0 also as a supplementary group.
     Root,
-    /// Everybody's.
+    /// All ids.
     All,
 }
 
 impl Squash {
-    /// Returns who a caller is on the volume.
+    /// Returns a caller's credentials on the volume.
     pub fn apply(self, cred: Cred, anonymous: &Cred) -> Cred {
         match self {
             Self::None => cred,

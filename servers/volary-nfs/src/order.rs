@@ -1,18 +1,19 @@
-//! Attributes of a node from before and after a change (weak cache consistency).
+//! Attributes of a node before and after a change (weak cache consistency).
 //!
-//! A client keeps what it has cached of a node if the attributes from before a
-//! change are those that it knows: then nobody else has changed it in between.
-//! So nothing may come between the attributes and the change. Changes by NFS are
-//! kept out by a lock, one of many, that the node's number picks; of changes by
-//! others (FUSE, SMB, the driver's own news) the session tells, and if one was told
-//! meanwhile, the attributes from before are left out, which the protocol allows.
-//! A change by others that takes effect within the operation and is told after it
-//! goes unseen: it still moves the time of last change, and the next look shows it.
+//! A client keeps its cached data of a node if the attributes before a change are those that it
+//! knows: then nobody else has changed the node in between. So no other change may come between
+//! reading the attributes and the change. Changes by NFS are kept out by one of many locks, chosen
+//! by the node's number. Changes by others (FUSE, SMB, the driver's reports) are seen as events of
+//! the session. If one came meanwhile, the attributes from before are left out, which the protocol
+//! allows.
+//!
+//! A change by others may take effect within the operation and be reported after it. It then goes
+//! unseen, but it still changes the `ctime`, which the next look shows.
 //!
 //! # Lock order
 //!
-//! Two nodes' locks are taken in the order of their places. They are held over
-//! calls to the session.
+//! Two nodes' locks are taken in the order of their stripes. They are held over calls to the
+//! session.
 
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -30,7 +31,7 @@ struct Stripe {
     foreign: AtomicU64,
 }
 
-/// A node that is about to be changed.
+/// A node that is about to be changed, with its attributes before that.
 pub(crate) struct Before<'a> {
     stripe: &'a Stripe,
     node: NodeId,
@@ -38,14 +39,14 @@ pub(crate) struct Before<'a> {
     foreign: u64,
 }
 
-/// The attributes of a node from before and after.
+/// The attributes of a node before and after a change.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Wcc {
     pub(crate) before: Option<Attr>,
     pub(crate) after: Option<Attr>,
 }
 
-/// Keeps other changes by NFS out.
+/// Keeps other changes by NFS out while it lives.
 pub(crate) struct Alone<'a> {
     _locks: (MutexGuard<'a, ()>, Option<MutexGuard<'a, ()>>),
 }
@@ -58,29 +59,29 @@ impl Default for Order {
 
 impl Order {
     fn place(node: NodeId) -> usize {
-        // Neighbours lie apart.
+        // Multiplied, so that neighbouring numbers get distant stripes.
         (node.ino.get().wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54) as usize % STRIPES
     }
 
     fn stripe(&self, node: NodeId) -> &Stripe {
-        // There are as many as places.
+        // A place is always below `STRIPES`.
         #[expect(clippy::indexing_slicing, reason = "a place is below STRIPES")]
         &self.0[Self::place(node)]
     }
 
-    /// Notes that others have changed the node.
+    /// Notes that somebody other than NFS has changed the node.
     pub(crate) fn note_foreign(&self, node: NodeId) {
         self.stripe(node).foreign.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Notes that others may have changed any.
+    /// Notes that somebody other than NFS may have changed any node.
     pub(crate) fn note_foreign_all(&self) {
         for stripe in &self.0 {
             stripe.foreign.fetch_add(1, Ordering::AcqRel);
         }
     }
 
-    /// Keeps other changes by NFS from these nodes.
+    /// Keeps other changes by NFS from these nodes, until the result is dropped.
     pub(crate) fn alone(&self, node: NodeId, other: Option<NodeId>) -> Alone<'_> {
         let (here, there) = (Self::place(node), other.map(Self::place));
         let _locks = match (there, other) {
@@ -98,7 +99,7 @@ impl Order {
         Alone { _locks }
     }
 
-    /// Looks at a node before it is changed. Within [`alone`](Self::alone).
+    /// Reads a node's attributes before a change, with [`alone`](Self::alone) held.
     pub(crate) fn before(&self, session: &Session, node: NodeId) -> Before<'_> {
         let stripe = self.stripe(node);
         let foreign = stripe.foreign.load(Ordering::Acquire);
@@ -112,7 +113,7 @@ impl Order {
 }
 
 impl Before<'_> {
-    /// Looks at the node again.
+    /// Reads the node's attributes after the change.
     pub(crate) fn after(self, session: &Session) -> Wcc {
         let after = session.getattr(self.node).ok();
         let told = self.stripe.foreign.load(Ordering::Acquire) != self.foreign;

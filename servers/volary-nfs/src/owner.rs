@@ -1,7 +1,7 @@
-//! Whose word the calls of a connection from this host are: that of the owner of its socket.
+//! Decides which callers a local connection may speak for: those of its socket's owner.
 //!
-//! The kernel's own NFS client is root's, and speaks for all users of its mounts. A program of
-//! an ordinary user speaks for that user only.
+//! The kernel's own NFS client belongs to root, and speaks for all users of its mounts. A program
+//! of an ordinary user speaks for that user only.
 
 use crate::rpc::Auth;
 #[cfg(target_os = "linux")]
@@ -14,24 +14,25 @@ use std::sync::{Arc, OnceLock};
 use volary_core::Cred;
 use volary_session::{Party, is_this_host, network_of};
 
-/// The party of this host's clients who are believed: root's.
+/// The party of believed clients on this host, which counts as root's.
 pub(crate) const BELIEVED: Party = Party::User(0);
 
-/// Whose word a connection's calls are.
+/// The owner of a client's socket, which decides whether a call's credentials are believed.
 #[derive(Debug)]
 pub enum Owner {
-    /// That of another host, of root of this one, or of who runs this server: what a call says
-    /// of who calls is believed.
+    /// Another host, root of this one, or the user who runs this server: a call's credentials are
+    /// believed.
     Trusted,
-    /// That of an ordinary user of this host: all calls are theirs.
+    /// An ordinary user of this host: all calls are theirs.
     User(u32, OnceLock<Cred>, Database),
-    /// Nobody knows: all calls are the anonymous user's.
+    /// Unknown: all calls are the anonymous user's.
     Unknown,
 }
 
 impl Owner {
-    /// By what the kernel says of whose socket a client of this host has, at which port. Where
-    /// the kernel does not tell, a port below 1024 is root's. Beside root, the user `believed` is.
+    /// Returns the owner of a local client's socket, by what the kernel told of it. If the kernel
+    /// does not tell, a port below 1024 counts as root's. The user `believed` is believed beside
+    /// root.
     pub(crate) fn of(
         told: &io::Result<Option<u32>>,
         port: u16,
@@ -46,8 +47,8 @@ impl Owner {
         }
     }
 
-    /// Returns who makes a call that says this of it. A user has no groups but those that the host's
-    /// database of users gives them.
+    /// Returns the caller of a call with these credentials. An ordinary user gets only groups that
+    /// the host's user database gives them.
     pub(crate) fn caller(&self, said: &Auth) -> Caller {
         let Auth::Sys(said) = said else {
             return Caller::Nobody;
@@ -62,9 +63,9 @@ impl Owner {
         }
     }
 
-    /// Returns whose the locks and answers are that a client at `peer` has by this connection: no
-    /// other party gets at them, whatever it says. Those of this host who are believed are one
-    /// party, root's: its kernel speaks for users by several connections.
+    /// Returns the party that owns the locks and cached replies of a client at `peer` on this
+    /// connection. No other party can reach them, whatever it claims. All believed clients of this
+    /// host are one party, root's, since its kernel speaks for users by several connections.
     pub(crate) fn party(&self, peer: IpAddr) -> Party {
         match self {
             Self::Trusted if is_this_host(peer) => BELIEVED,
@@ -74,12 +75,12 @@ impl Owner {
     }
 }
 
-/// Who tells the groups of this host's users.
+/// Looks up the groups of this host's users.
 #[derive(Clone)]
 pub struct Database(Arc<dyn Fn(u32) -> Cred + Send + Sync>);
 
 impl Database {
-    /// Asks `cred_of` for a user's groups, by their number; it may take its time.
+    /// Makes a database that calls `cred_of` with a user's number; the function may take its time.
     pub fn new(cred_of: impl Fn(u32) -> Cred + Send + Sync + 'static) -> Self {
         Self(Arc::new(cred_of))
     }
@@ -90,7 +91,7 @@ impl Database {
 }
 
 impl Default for Database {
-    /// Returns the host's own (passwd, group, and what nsswitch.conf names), by this process.
+    /// Returns the host's own database (passwd, group, and nsswitch.conf), queried by this process.
     fn default() -> Self {
         Self::new(cred_of)
     }
@@ -102,12 +103,12 @@ impl fmt::Debug for Database {
     }
 }
 
-/// Who makes a call.
+/// The caller of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Caller {
-    /// By their own word.
+    /// Credentials that only the client claims.
     Said(Cred),
-    /// By the kernel's.
+    /// Credentials that the kernel confirmed.
     Known(Cred),
     Nobody,
 }
@@ -122,7 +123,7 @@ impl fmt::Display for Caller {
     }
 }
 
-/// `said`, if it is `real` with some of its groups; else `real`.
+/// Returns `said` with only those groups that `real` has; or `real` if the user differs.
 fn within(said: &Cred, real: &Cred) -> Cred {
     if said.uid != real.uid {
         return real.clone();
@@ -135,8 +136,8 @@ fn within(said: &Cred, real: &Cred) -> Cred {
     }
 }
 
-/// Returns a user with their groups, as the host's database of users has them; one whom it does not know
-/// is in a group of their number.
+/// Returns a user with their groups, from the host's user database. An unknown user gets the group
+/// with their own number.
 pub fn cred_of(uid: u32) -> Cred {
     let Ok(Some(user)) = User::from_uid(Uid::from_raw(uid)) else {
         return Cred::new(uid, uid);
@@ -156,20 +157,20 @@ fn groups_of(user: &User) -> Vec<u32> {
     groups.into_iter().map(Gid::as_raw).collect()
 }
 
-/// Returns none: elsewhere a user has the groups of their own entry only.
+/// Returns no groups: on other systems a user has only the group of their own entry.
 #[cfg(not(target_os = "linux"))]
 fn groups_of(_: &User) -> Vec<u32> {
     Vec::new()
 }
 
-/// Returns whether only root may listen at or call from this port. Only Linux keeps such ports from
-/// others: on macOS any user may have them.
+/// Returns whether only root may use this port. Only Linux reserves such ports: on macOS any user
+/// may have them.
 #[cfg(not(target_os = "linux"))]
 fn is_privileged(_: u16) -> bool {
     false
 }
 
-/// Returns whether only root may listen at or call from this port.
+/// Returns whether only root may use this port.
 #[cfg(target_os = "linux")]
 fn is_privileged(port: u16) -> bool {
     let start = std::fs::read_to_string("/proc/sys/net/ipv4/ip_unprivileged_port_start");

@@ -1,5 +1,5 @@
-//! What a portmapper answers about this server's programs: version 2 (RFC 1833,
-//! section 3), and GETADDR of versions 3 and 4. Nothing can be registered.
+//! The portmapper's answers about this server's programs: version 2 (RFC 1833, section 3), and
+//! GETADDR of versions 3 and 4. Nothing can be registered.
 
 use crate::call::Call;
 use crate::programs::Programs;
@@ -13,10 +13,10 @@ pub(crate) const LOW: u32 = 2;
 pub(crate) const HIGH: u32 = 4;
 
 const TCP: u32 = 6;
-/// Longest `netid`, address and owner that are looked at.
+/// Longest `netid`, address and owner that are accepted.
 const STRING_MAX: usize = 128;
 
-/// What there is to be found.
+/// The programs and versions that can be found.
 const PROGRAMS: [(u32, u32); 5] = [
     (PROGRAM, 2),
     (nfs::PROGRAM, nfs::VERSION),
@@ -72,7 +72,7 @@ fn dump(port: u16, out: &mut Output) {
     out.bool(false);
 }
 
-/// GETADDR: an address in the form `h1.h2.h3.h4.p1.p2` (RFC 5665), or none.
+/// Answers GETADDR with an address in the form `h1.h2.h3.h4.p1.p2` (RFC 5665), or an empty one.
 fn get_address(at: SocketAddr, input: &mut Input<'_>, out: &mut Output) -> Decoded<()> {
     let (program, version) = (input.u32()?, input.u32()?);
     let net = input.opaque(STRING_MAX)?;

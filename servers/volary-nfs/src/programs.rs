@@ -1,4 +1,4 @@
-//! [`Programs`]: what there is to call, and what it keeps.
+//! [`Programs`]: the programs that clients call, and their state.
 
 use crate::dupes::Dupes;
 use crate::export::Export;
@@ -12,20 +12,19 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use volary_session::Volume;
 
-/// What there is to call, and what it keeps: everything of the server but its
-/// connections.
+/// The programs that clients call, and their state: all of the server but its connections.
 pub struct Programs {
     exports: Arc<Exports>,
     nlm: Arc<Nlm>,
     mounts: Mounts,
     dupes: Dupes,
-    /// Where NFS is served, once it is.
+    /// The port of NFS, once it is known.
     port: OnceLock<u16>,
     defects: AtomicU64,
 }
 
 impl Programs {
-    /// Returns those that serve these volumes. Names must differ.
+    /// Returns the programs that serve these volumes. Names must differ.
     pub fn new(exports: Vec<(Arc<Volume>, ExportOptions)>, options: &ServeOptions) -> Arc<Self> {
         let instance = options.instance;
         let exports = exports.into_iter();
@@ -41,13 +40,13 @@ impl Programs {
         })
     }
 
-    /// A second has passed.
+    /// Does the work that is due once a second.
     pub fn tick(&self) {
         self.exports.iter().for_each(Export::sweep);
         self.nlm.tick();
     }
 
-    /// Ends locks and opens; waits a little for those who wait for locks.
+    /// Ends locks and opens; waits a little for requests that wait for locks.
     pub fn end(&self) {
         self.nlm.shut();
         self.exports.iter().for_each(|e| e.volume.wake_waiting());
@@ -92,9 +91,9 @@ impl Programs {
         self.port.get().copied()
     }
 
-    /// Says where NFS is served.
+    /// Sets the port of NFS.
     pub(crate) fn set_port(&self, port: u16) {
-        // It is said once.
+        // It is set only once.
         let _ = self.port.set(port);
     }
 }

@@ -1,4 +1,4 @@
-//! What is remembered of the latest calls, with room for each party's.
+//! A bounded memory of recent calls, with a share for each party.
 
 use crate::timer;
 use std::collections::hash_map::Entry;
@@ -7,22 +7,22 @@ use std::hash::Hash;
 use std::time::{Duration, Instant};
 use volary_session::Party;
 
-/// How much is remembered.
+/// The limits of such a memory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
     pub(crate) all: usize,
     pub(crate) of_party: usize,
-    /// What is older goes when its party has something new.
+    /// Older values are forgotten when their party adds a new one.
     pub(crate) age: Duration,
 }
 
-/// Values by keys, each remembered for a party. Whoever has most gives way, by its oldest: no party
-/// makes another's forgotten as long as that one has less.
+/// Values by keys, each remembered for a party. If there are too many, the party with the most
+/// loses its oldest one. So no party makes another forget anything as long as that one has fewer.
 #[derive(Debug)]
 pub(crate) struct Recent<K, V> {
     bounds: Bounds,
     values: HashMap<K, V>,
-    /// The keys of each party that has any, the oldest first.
+    /// The keys of each party that has any, from oldest to newest.
     orders: HashMap<Party, VecDeque<(Instant, K)>>,
 }
 
@@ -43,7 +43,7 @@ impl<K: Copy + Eq + Hash, V> Recent<K, V> {
         self.values.get_mut(key)
     }
 
-    /// Remembers a value for this party, or in place of a key's former value.
+    /// Remembers a value for this party; an existing key gets the new value instead.
     pub(crate) fn insert(&mut self, party: Party, key: K, value: V) {
         if let Some(former) = self.values.get_mut(&key) {
             *former = value;
@@ -66,7 +66,7 @@ impl<K: Copy + Eq + Hash, V> Recent<K, V> {
         self.orders.entry(party).or_default().push_back((now, key));
     }
 
-    /// Forgets what is remembered for this party by this key.
+    /// Forgets the value of this key, which belongs to this party.
     pub(crate) fn remove(&mut self, party: Party, key: &K) {
         self.values.remove(key);
         if let Entry::Occupied(mut order) = self.orders.entry(party) {
@@ -77,8 +77,8 @@ impl<K: Copy + Eq + Hash, V> Recent<K, V> {
         }
     }
 
-    /// Forgets a party's oldest as long as it is surplus, by how many there are and since when it
-    /// is there.
+    /// Forgets a party's oldest values as long as `is_surplus` says so, given their number and the
+    /// time of the oldest.
     fn forget(&mut self, party: Party, is_surplus: impl Fn(usize, Instant) -> bool) {
         let Entry::Occupied(mut order) = self.orders.entry(party) else {
             return;

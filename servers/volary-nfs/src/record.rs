@@ -1,29 +1,28 @@
-//! Records on a TCP connection (RFC 5531, section 11): fragments with their
-//! length before them.
+//! Records on a TCP connection (RFC 5531, section 11): fragments, each after its length.
 
 use crate::timer;
 use std::io::{self, Read};
 use std::time::{Duration, Instant};
 
-/// What is read ahead, in bytes.
+/// How much is read ahead, in bytes.
 const AHEAD: usize = 64 << 10;
-/// More fragments than any client cuts a record into.
+/// The most fragments of a record; no client uses that many.
 const FRAGMENTS_MAX: usize = 64;
 const LAST: u32 = 1 << 31;
 
-/// How long things may take, and how large a record may be.
+/// Time limits, and the largest record.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Patience {
     /// From the end of one record to the first byte of the next.
     pub(crate) idle: Duration,
     /// From the first byte of a record to its last.
     pub(crate) record: Duration,
-    /// Bytes of a record.
+    /// The most bytes of a record.
     pub(crate) len_max: usize,
 }
 
-/// Reads records. The reader below it must give up now and then
-/// (`WouldBlock`, `TimedOut`), so that time is looked at.
+/// Reads records. The reader below must return now and then (`WouldBlock`, `TimedOut`), so that
+/// time limits are checked.
 pub(crate) struct Records {
     ahead: Box<[u8]>,
     start: usize,
@@ -39,19 +38,18 @@ impl Records {
         }
     }
 
-    /// Returns whether part of the next record is here already.
+    /// Returns whether part of the next record has been read already.
     pub(crate) fn has_more(&self) -> bool {
         self.start < self.end
     }
 
-    /// Reads one record into `record`, which grows as needed and is not cut:
-    /// gives the record's length. `None` at the end of the connection. Calls
-    /// `idle`, with the record's room, each time that nothing came for a while between records.
+    /// Reads one record into `record`, which grows as needed and never shrinks. Returns the
+    /// record's length, or `None` at the end of the connection. Calls `idle` with the record's
+    /// buffer each time that no data came for a while between records.
     ///
     /// # Errors
-    /// `InvalidData` for a record that is empty, too long or in too many
-    /// pieces; `TimedOut`; `UnexpectedEof` within a record; those of the
-    /// reader.
+    /// `InvalidData` for a record that is empty, too long or in too many fragments; `TimedOut`;
+    /// `UnexpectedEof` within a record; those of the reader.
     pub(crate) fn read(
         &mut self,
         from: &mut impl Read,
@@ -89,7 +87,7 @@ impl Records {
         Err(bad("a record is in too many pieces"))
     }
 
-    /// Waits for the first byte of a record; false at the end.
+    /// Waits for the first byte of a record. Returns false at the end of the connection.
     fn wait(
         &mut self,
         from: &mut impl Read,
@@ -128,7 +126,7 @@ impl Records {
             if out.is_empty() {
                 return Ok(());
             }
-            // What is long goes straight to where it belongs.
+            // Large parts are read straight into the record.
             let read = if out.len() >= AHEAD {
                 from.read(out)
             } else {
@@ -169,7 +167,7 @@ mod tests {
         len_max: 200_000,
     };
 
-    /// Gives a few bytes at a time.
+    /// Returns a few bytes at a time.
     struct Drops<'a>(&'a [u8], usize);
 
     impl Read for Drops<'_> {
@@ -181,7 +179,7 @@ mod tests {
         }
     }
 
-    /// Says forever that nothing came.
+    /// Returns single bytes, and then `WouldBlock` for ever.
     struct Silent(usize);
 
     impl Read for Silent {

@@ -1,4 +1,4 @@
-//! RPC (RFC 5531): the head of a call, who calls, and the heads of replies.
+//! RPC (RFC 5531): the head of a call, its credentials, and the heads of replies.
 
 use volary_core::Cred;
 use volary_rpc::numbers::{AUTH_MAX, AUTH_NONE, AUTH_SYS, GROUPS_MAX, MACHINE_MAX};
@@ -20,10 +20,10 @@ pub(crate) struct Head {
     pub(crate) auth: Auth,
 }
 
-/// Who calls, by their own word.
+/// The credentials of a call, as the client claims them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Auth {
-    /// `AUTH_NONE`: nobody.
+    /// `AUTH_NONE`: no user.
     Nobody,
     /// `AUTH_SYS`.
     Sys(Cred),
@@ -33,12 +33,12 @@ pub(crate) enum Auth {
     Unknown,
 }
 
-/// Why a message is not answered as a call.
+/// Why a message is not a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoCall {
-    /// It is none: the connection is of no use.
+    /// It is malformed: the connection sends garbage.
     Garbage,
-    /// It is one of another version of RPC.
+    /// It is a call of another version of RPC.
     Version { xid: u32 },
 }
 
@@ -48,11 +48,11 @@ impl From<Garbage> for NoCall {
     }
 }
 
-/// Why a call is refused as such, before or in place of the procedure's answer.
+/// Why a call is refused before, or in place of, the procedure's results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
     NoProgram,
-    /// The versions that there are.
+    /// The supported versions.
     NoVersion {
         low: u32,
         high: u32,
@@ -103,7 +103,7 @@ impl Head {
     }
 }
 
-/// `authsys_parms` (RFC 5531, appendix A).
+/// Reads an `authsys_parms` (RFC 5531, appendix A).
 fn sys(mut input: Input<'_>) -> Decoded<Cred> {
     input.u32()?;
     input.opaque(MACHINE_MAX)?;
@@ -115,7 +115,7 @@ fn sys(mut input: Input<'_>) -> Decoded<Cred> {
     Ok(Cred { uid, gid, groups })
 }
 
-/// Begins the reply to a call that succeeds as such: the procedure's results follow.
+/// Begins the reply to an accepted call: the procedure's results follow.
 pub(crate) fn accept(out: &mut Output, xid: u32) {
     accepted(out, xid, 0);
 }
@@ -126,7 +126,7 @@ fn accepted(out: &mut Output, xid: u32, status: u32) {
     }
 }
 
-/// The reply to a call that is refused.
+/// Writes the reply to a call that is refused.
 pub(crate) fn refuse(out: &mut Output, xid: u32, why: Refusal) {
     match why {
         Refusal::NoProgram => accepted(out, xid, 1),
@@ -150,7 +150,7 @@ fn deny(out: &mut Output, xid: u32, auth_status: u32) {
     }
 }
 
-/// The reply to a call of another version of RPC.
+/// Writes the reply to a call of another version of RPC.
 pub(crate) fn refuse_version(out: &mut Output, xid: u32) {
     const RPC_MISMATCH: u32 = 0;
     for n in [xid, REPLY, DENIED, RPC_MISMATCH, VERSION, VERSION] {

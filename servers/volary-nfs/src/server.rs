@@ -1,4 +1,4 @@
-//! [`Server`]: listens, and keeps the connections.
+//! [`Server`]: listens, and owns the connections.
 
 use crate::conn::Conn;
 use crate::dispatch::Way;
@@ -20,18 +20,18 @@ use volary_session::{
     AfterAccept, Party, Pool, Seat, Seats, Volume, is_this_host, longest_silent, socket_owner,
 };
 
-/// How often opens that nobody uses are looked for.
+/// How often unused opens are closed.
 const TICK: Duration = Duration::from_secs(1);
-/// Connections that are accepted at one door before others have their turn.
+/// How many connections one listener accepts before others have their turn.
 const AT_ONCE: usize = 64;
-/// How long a server that stops waits for calls in progress.
+/// How long a stopping server waits for calls in progress.
 const END_TIME: Duration = Duration::from_secs(3);
 
-/// A running server. Dropped, it stops.
+/// A running server. It stops when dropped.
 pub struct Server {
     shared: Arc<Shared>,
     addresses: Vec<SocketAddr>,
-    /// Written to, it wakes the thread that listens.
+    /// Its close wakes the thread that listens.
     wake: Option<OwnedFd>,
     listening: Option<JoinHandle<io::Result<()>>>,
 }
@@ -39,7 +39,7 @@ pub struct Server {
 struct Shared {
     programs: Arc<Programs>,
     limits: Limits,
-    /// Of all connections, beside the first of each.
+    /// Threads of all connections, beside the first of each.
     threads: Arc<Pool>,
     conns: Mutex<Vec<Arc<Conn>>>,
     database: Database,
@@ -52,12 +52,12 @@ struct Door {
     only_portmap: bool,
 }
 
-/// Serves volumes, each as an export of its own.
+/// Serves volumes, each as a separate export.
 ///
 /// # Errors
-/// `InvalidInput` for a name that is empty, has `/` or NUL in it, or is there
-/// twice, and without an address to listen on; those of listening on an address:
-/// `AddrInUse`, `AddrNotAvailable`, `PermissionDenied`.
+/// `InvalidInput` for a name that is empty, contains `/` or NUL, or is repeated, and without an
+/// address to listen on. Those of listening on an address: `AddrInUse`, `AddrNotAvailable`,
+/// `PermissionDenied`.
 pub fn serve(
     exports: Vec<(Arc<Volume>, ExportOptions)>,
     options: &ServeOptions,
@@ -91,7 +91,7 @@ pub fn serve(
         database: options.database.clone(),
         believed: options.believed,
     });
-    // Not for programs that are started meanwhile: they would hold it open.
+    // Child programs must not inherit it: they would hold it open.
     let (woken, wake) = io::pipe()?;
     let (woken, wake) = (OwnedFd::from(woken), OwnedFd::from(wake));
     shared.programs.nlm().tell_of_restart();
@@ -106,7 +106,7 @@ pub fn serve(
                     info!(target: "NFS", "server ends");
                     last.stopped();
                 }
-                // Whoever waits for its end says so louder.
+                // Logged at a low level: the caller of `stop` gets the error.
                 Err(e) => info!(target: "NFS", reason = %e, "server ends"),
             }
             listened
@@ -144,34 +144,34 @@ fn invalid(words: &str) -> io::Error {
 }
 
 impl Server {
-    /// Returns where it listens, with the ports that it was given.
+    /// Returns the addresses it listens on, with the ports that the kernel chose.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }
 
-    /// Returns what it answers with.
+    /// Returns the programs that it serves.
     pub fn programs(&self) -> &Arc<Programs> {
         &self.shared.programs
     }
 
-    /// Returns how many connections there are.
+    /// Returns how many connections are open.
     pub fn connection_count(&self) -> usize {
         let conns = self.shared.conns.lock();
         conns.iter().filter(|conn| !conn.is_ended()).count()
     }
 
-    /// Stops: no more calls are taken, those that are being done are done to their
-    /// end, and all opens and locks end. One that is not done after three seconds goes on by
-    /// itself. The volumes are left attached.
+    /// Stops the server: it accepts no more calls, finishes those in progress, and ends all opens
+    /// and locks. A call that is not finished after three seconds goes on by itself. The volumes
+    /// stay attached.
     ///
     /// # Errors
-    /// What ended the server before.
+    /// The error that ended the server before.
     pub fn stop(mut self) -> io::Result<()> {
         self.stop_now()
     }
 
     fn stop_now(&mut self) -> io::Result<()> {
-        // Closed, the pipe wakes the thread that listens.
+        // Closing the pipe wakes the thread that listens.
         self.wake = None;
         let Some(listening) = self.listening.take() else {
             return Ok(());
@@ -187,14 +187,14 @@ impl Server {
     }
 }
 
-/// Logs that a connection gives way to others.
+/// Logs that a connection is closed to make room.
 fn sent_away(conn: &Conn) {
     let address = conn.address();
     let reason = "it gives way to others";
     warn!(target: "NFS", %address, reason, "connection sent away");
 }
 
-/// Tells of a server's end, when dropped, unless there is nobody to be told.
+/// Reports a server's end when dropped, if there is a function to call.
 struct Last(Option<OnEnd>);
 
 impl Last {
@@ -213,7 +213,7 @@ impl Drop for Last {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Whoever wants to know what ended it calls `stop`.
+        // To learn the error, call `stop`.
         let _ = self.stop_now();
     }
 }
@@ -233,12 +233,12 @@ impl Door {
 
 impl Shared {
     /// # Errors
-    /// Of a door that does not listen.
+    /// Those of a listener that no longer listens.
     fn listen(&self, doors: &[Door], woken: &OwnedFd) -> io::Result<()> {
         let mut ticked = timer::now();
         let mut exhausted = false;
         loop {
-            // Without descriptors to accept with, doors are left for the next tick.
+            // If descriptors ran out, do not poll the listeners until the next tick.
             let open = if exhausted { &[] } else { doors };
             let mut fds: Vec<_> = open
                 .iter()
@@ -249,7 +249,7 @@ impl Shared {
                 tv_sec: TICK.as_secs().cast_signed(),
                 tv_nsec: 0,
             };
-            // Interrupted or short of memory, it is tried again.
+            // If interrupted or short of memory, the loop tries again.
             let _ = poll(&mut fds, Some(&timeout));
             let stop = fds.last().is_some_and(|fd| !fd.revents().is_empty());
             drop(fds);
@@ -275,15 +275,16 @@ impl Shared {
         }
     }
 
-    /// Takes those who wait at a door, [`AT_ONCE`] at most; false if nothing can be accepted now.
+    /// Accepts waiting clients at one listener, at most [`AT_ONCE`]. Returns false if resources are
+    /// short.
     ///
     /// # Errors
-    /// Of a door that does not listen.
+    /// Those of a listener that no longer listens.
     fn accept(&self, door: &Door) -> io::Result<bool> {
         for _ in 0..AT_ONCE {
             match door.listener.accept() {
                 Ok((socket, peer)) => {
-                    // One that cannot be had is the client's to try again.
+                    // If this fails, the client may connect again.
                     let _ = self.take(door, socket, peer);
                 }
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(true),
@@ -333,8 +334,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Returns whether there is room for one more connection of this party, once another has given way
-    /// if it has to.
+    /// Returns whether there is room for one more connection of this party. Closes another one if
+    /// necessary.
     fn makes_room(&self, party: Party, is_local: bool) -> bool {
         let limits = &self.limits;
         let seats = Seats {
@@ -356,7 +357,7 @@ impl Shared {
         }
     }
 
-    /// Returns the connections that have not ended, the oldest first.
+    /// Returns the open connections, from oldest to newest.
     fn open(&self) -> Vec<Arc<Conn>> {
         let mut open = self.conns.lock().clone();
         open.retain(|conn| !conn.is_ended());
@@ -367,7 +368,7 @@ impl Shared {
         let mut conns = self.conns.lock();
         let ended: Vec<_> = conns.extract_if(.., |conn| conn.is_ended()).collect();
         drop(conns);
-        // Their threads are at their end or about to come there.
+        // Their threads have ended or are about to.
         drop(ended);
     }
 }

@@ -1,11 +1,10 @@
-//! Changes of names and attributes, made durable before they are answered, many with one sync.
-//! COMMIT does not come through here: it syncs one file.
+//! Makes changes of names and attributes durable before they are answered; many share one sync.
+//! COMMIT does not use this: it syncs one file.
 
 use parking_lot::{Condvar, Mutex};
 use volary_core::{Error, Kind, Result};
 
-/// Syncs of one volume. A caller is served by a sync that began after it came,
-/// whoever began it.
+/// The syncs of one volume. A caller is served by any sync that began after the call.
 #[derive(Default)]
 pub(crate) struct Stable {
     state: Mutex<State>,
@@ -17,7 +16,7 @@ struct State {
     begun: u64,
     ended: u64,
     running: bool,
-    /// The last sync that failed.
+    /// The last sync that failed, with its error.
     failed: Option<(u64, Kind)>,
 }
 
@@ -25,7 +24,7 @@ impl Stable {
     /// Returns once a sync that began after this call has ended.
     ///
     /// # Errors
-    /// Those of `sync`; to those who waited, its kind.
+    /// Those of `sync`; for callers that waited for another's sync, only its kind.
     pub(crate) fn sync(&self, sync: impl FnOnce() -> Result<()>) -> Result<()> {
         let mut state = self.state.lock();
         let mine = state.begun + 1;
@@ -53,7 +52,8 @@ impl Stable {
     }
 }
 
-/// A sync that runs. Dropped, also by a panic in it, it has ended: nobody waits for it any longer.
+/// A running sync. Dropping it, even by a panic, marks the sync as ended, so that nobody waits for
+/// ever.
 struct Run<'a> {
     stable: &'a Stable,
     number: u64,
@@ -134,7 +134,7 @@ mod tests {
             while !stable.state.lock().running {
                 thread::yield_now();
             }
-            // It shares the next, which runs.
+            // It shares the next sync, which succeeds.
             stable.sync(|| Ok(())).unwrap();
             assert!(first.join().is_err());
         });

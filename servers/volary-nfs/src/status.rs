@@ -1,4 +1,4 @@
-//! What each kind of error is called in each protocol: one table each.
+//! Maps each kind of error to a status of each protocol.
 
 use volary_core::{Error, Kind};
 
@@ -44,7 +44,7 @@ impl From<Kind> for Status {
             Kind::NotDir => Self::NOTDIR,
             Kind::IsDir => Self::ISDIR,
             Kind::NotEmpty => Self::NOTEMPTY,
-            // The protocol has no loop of symlinks and no extended attributes.
+            // The protocol has no status for a symlink loop or for extended attributes.
             Kind::Invalid | Kind::SymlinkLoop | Kind::NoXattr => Self::INVAL,
             Kind::NameTooLong => Self::NAMETOOLONG,
             Kind::TooManyLinks => Self::MLINK,
@@ -52,11 +52,11 @@ impl From<Kind> for Status {
             Kind::NoSpace => Self::NOSPC,
             Kind::Quota => Self::DQUOT,
             Kind::ReadOnly => Self::ROFS,
-            // In use may be for long: the caller is told, and not left to wait.
+            // A node may be in use for long: the caller is told at once, and need not wait.
             Kind::Access | Kind::Busy | Kind::Sharing | Kind::DeletePending => Self::ACCES,
             Kind::NotPermitted => Self::PERM,
             Kind::Stale => Self::STALE,
-            // Try again in a while; when interrupted, the server is going down.
+            // Try again later; `Interrupted` means that the server is going down.
             Kind::Locked | Kind::TooManyOpen | Kind::Interrupted => Self::JUKEBOX,
             Kind::Deadlock => Self::SERVERFAULT,
             Kind::Unsupported => Self::NOTSUPP,

@@ -1,8 +1,8 @@
-//! The host's clock, for how long a client may take.
+//! The host's clock, for time limits of clients.
 
 use std::time::Instant;
 
-/// Now.
+/// Returns the current time.
 #[expect(
     clippy::disallowed_methods,
     reason = "what a client may take is told by the host's clock"
@@ -11,7 +11,7 @@ pub(crate) fn now() -> Instant {
     Instant::now()
 }
 
-/// Lets time pass, for tests of who is slow.
+/// Sleeps, for tests of slow clients.
 #[cfg(test)]
 #[expect(clippy::disallowed_methods, reason = "a test of time takes time")]
 pub(crate) fn rest(time: std::time::Duration) {

@@ -1,11 +1,12 @@
-//! The record of a node: what tells it from another one, its base. Numbers are differences, in as many bytes as each
-//! needs; most other fields are not there at all.
+//! The record of a node: its differences from another node, the base. Each number takes as many
+//! bytes as it needs, and most other fields are left out.
 
 use crate::delivery::Range;
 use std::num::NonZeroU64;
 use volary_core::{Attr, FileKind, Time};
 
-/// Bytes that must follow a record: numbers are read eight bytes at a time, however long they are.
+/// Bytes that must follow a record, since numbers are read eight bytes at a time, however short
+/// they are.
 pub(super) const PAD: usize = 8;
 
 /// A node to list.
@@ -16,7 +17,7 @@ pub(crate) struct New<'a> {
     pub(crate) data: Option<&'a [Range]>,
 }
 
-/// The fields of a node that sweeps look at again and again.
+/// The fields of a node that sweeps read often.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Head {
     pub(crate) ino: u64,
@@ -25,14 +26,15 @@ pub(crate) struct Head {
     pub(crate) has_holes: bool,
 }
 
-/// Numbers of a record. Each takes as many bytes as it needs; sixteen lengths of four bits come first.
+/// How many numbers a record has. Sixteen lengths of four bits come first; each number takes as
+/// many bytes as its length says.
 const NUMBERS: usize = 16;
-/// Bytes of the lengths.
+/// How many bytes the lengths take.
 const LENGTHS: usize = 8;
-/// Of these numbers only three are looked at again and again.
+/// How many of the numbers, the first ones, are read often.
 const HEAD: usize = 3;
 
-/// What is a number of as many bytes in eight bytes.
+/// For each length in bytes, a mask of the number in eight bytes.
 const MASKS: [u64; 9] = [
     0,
     0xff,
@@ -45,7 +47,8 @@ const MASKS: [u64; 9] = [
     u64::MAX,
 ];
 
-/// Fields that a record has after its numbers, as bits of one of these: all others are those of the base.
+/// Bits for the fields that follow the numbers in a record. A field without its bit equals the
+/// base's.
 mod field {
     pub(super) const KIND: u64 = 1;
     pub(super) const GENERATION: u64 = 1 << 1;
@@ -56,11 +59,11 @@ mod field {
     pub(super) const RDEV: u64 = 1 << 6;
     pub(super) const IO_SIZE: u64 = 1 << 7;
     pub(super) const DOS: u64 = 1 << 8;
-    /// The time of birth is known: no field, but a bit.
+    /// The birth time is known. This bit has no field.
     pub(super) const BORN: u64 = 1 << 9;
 }
 
-/// Returns the numbers of a node: 0 for what is as usual.
+/// Returns the numbers of a node; those that are as usual are 0.
 fn numbers(node: &New<'_>, base: &Attr, (dir, name): (u64, &[u8])) -> [u64; NUMBERS] {
     let attr = node.attr;
     let since = |time: Time| {
@@ -92,7 +95,7 @@ fn numbers(node: &New<'_>, base: &Attr, (dir, name): (u64, &[u8])) -> [u64; NUMB
     ]
 }
 
-/// Returns the fields in which a node differs.
+/// Returns the bits of the fields in which a node differs from the base.
 fn fields(attr: &Attr, base: &Attr) -> u64 {
     let bit = |is: bool, field: u64| u64::from(is) * field;
     let generation = attr.node.generation != base.node.generation;
@@ -160,19 +163,21 @@ fn ranges(out: &mut Vec<u8>, data: &[Range]) {
     }
 }
 
-/// Returns a number that is small if two are near each other: the sign is in its lowest bit.
+/// Returns the difference of two numbers in zigzag encoding: the sign is the lowest bit, so a small
+/// difference is a small number.
 fn difference(value: u64, base: u64) -> u64 {
     let signed = value.wrapping_sub(base) as i64;
     ((signed << 1) ^ (signed >> 63)) as u64
 }
 
-/// Returns the number that has this [`difference`] from a base.
+/// Returns the number that has this [`difference`] from `base`.
 fn near(base: u64, difference: u64) -> u64 {
     let signed = (difference >> 1) as i64 ^ -((difference & 1) as i64);
     base.wrapping_add(signed as u64)
 }
 
-/// Writes a number, the lower bits first, with seven in each byte; the eighth says that more follow.
+/// Writes a number in LEB128: seven bits a byte, the lowest first; the eighth bit says that more
+/// follow.
 fn number(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);
@@ -181,7 +186,7 @@ fn number(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-/// A node of a record. Its path is that of a directory, by number, and a name.
+/// A node read from a record. Its path is the number of a directory, and a name.
 pub(super) struct Node<'a> {
     pub(super) head: Head,
     pub(super) attr: Attr,
@@ -190,7 +195,7 @@ pub(super) struct Node<'a> {
     pub(super) data: Option<Box<[Range]>>,
 }
 
-/// What is left to read of a record, and of what follows it.
+/// The unread rest of a record, and the bytes that follow it.
 pub(super) struct Record<'a>(pub(super) &'a [u8]);
 
 impl<'a> Record<'a> {
@@ -249,7 +254,7 @@ impl<'a> Record<'a> {
         Some(u64::from_le_bytes(*lengths))
     }
 
-    /// Reads as many numbers. Their lengths are taken off `lengths`.
+    /// Reads `N` numbers, and shifts their lengths out of `lengths`.
     fn numbers<const N: usize>(&mut self, lengths: &mut u64) -> Option<[u64; N]> {
         let (mut numbers, mut at) = ([0; N], 0);
         for number in &mut numbers {
@@ -263,7 +268,7 @@ impl<'a> Record<'a> {
         Some(numbers)
     }
 
-    /// Reads fields that are not those of the base.
+    /// Reads the fields that differ from the base's.
     fn fields(&mut self, differing: u64, attr: &mut Attr) -> Option<()> {
         let mut next = |field| match differing & field {
             0 => Some(None),
@@ -327,7 +332,7 @@ impl<'a> Record<'a> {
     }
 }
 
-/// Returns what the first numbers say.
+/// Decodes the first numbers of a record.
 fn head([ino, size, fragments]: [u64; HEAD], base: &Attr) -> Head {
     Head {
         ino: near(base.node.ino.get(), ino),
@@ -337,7 +342,7 @@ fn head([ino, size, fragments]: [u64; HEAD], base: &Attr) -> Head {
     }
 }
 
-/// Returns the time that is told as seconds and nanoseconds in terms of another one.
+/// Decodes a time that is stored as a difference in seconds and changed bits of nanoseconds.
 fn time(base: Time, (secs, nanos): (u64, u64)) -> Time {
     Time {
         secs: near(base.secs as u64, secs) as i64,

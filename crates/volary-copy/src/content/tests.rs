@@ -6,12 +6,12 @@
 use super::*;
 use crate::observer::Unobserved;
 
-/// Bytes of which these ranges are bad, and these are holes.
+/// Content with bad ranges and holes.
 struct Fake {
     len: u64,
     bad: Vec<Range<u64>>,
     holes: Vec<Range<u64>>,
-    /// It tells of its holes.
+    /// Whether it can tell its holes.
     tells: bool,
     reads: u32,
     asked: u32,
@@ -66,7 +66,7 @@ impl Bytes for Fake {
     }
 }
 
-/// Returns the copy of a file: what it holds, its holes, and how often was read.
+/// Returns the copy of a file: its content, its holes, the number of reads, and the result.
 fn copy(fake: Fake, allocated: u64) -> (Vec<u8>, Vec<Range<u64>>, u32, Done) {
     let report = Report::new(&Unobserved);
     let len = fake.len;
@@ -142,7 +142,7 @@ fn where_nothing_is_told_of_holes_blocks_of_zeros_are() {
     assert_eq!((all.len(), holes), (50_000, vec![8192..36_864]));
 }
 
-/// Content that lies somewhere from its beginning on.
+/// Content that lies in a host's file as a whole.
 struct InHostFile;
 
 impl Bytes for InHostFile {
@@ -169,7 +169,7 @@ fn where_less_is_copied_than_lies_there_the_rest_is_read() {
     assert!(content.host_range(whole).is_some());
     content.copied(whole - 1);
     assert!(content.host_range(2 * whole - 1).is_none());
-    // Past the end, and of a short file.
+    // There is no range past the end, nor in a short file.
     assert!(
         Content::new(InHostFile, LONG, LONG, &report)
             .host_range(LONG)

@@ -9,7 +9,7 @@ use volary_core::{Cred, Kind, Mode, SetAttr, Time};
 use volary_mem::{Mem, MemOptions};
 use volary_session::{Volume, VolumeOptions};
 
-/// Returns a volume, whose count of changes is asked for.
+/// Returns a session on a volume, whose change numbers are compared.
 fn session() -> Session {
     let fs = Mem::attach(MemOptions::sized(1 << 20), Time::EPOCH).unwrap();
     let options = VolumeOptions::new("test", || Time::EPOCH);
@@ -17,7 +17,7 @@ fn session() -> Session {
 }
 
 impl HostRange {
-    /// For tests that do not look where.
+    /// Returns a stretch for tests that do not copy it.
     pub(crate) fn nowhere() -> Self {
         let device: Arc<dyn BlockDevice> = Arc::new(MemDevice::new(512));
         host_range(&device, &session(), (0, 512))
@@ -28,7 +28,7 @@ fn noise(len: usize) -> Vec<u8> {
     (0..len).map(|i| (i * 7 + i / 251) as u8).collect()
 }
 
-/// Returns an image of some bytes, and a file that is new.
+/// Returns an image with these bytes, and a new file.
 fn image(bytes: &[u8]) -> (tempfile::TempDir, Arc<dyn BlockDevice>, File) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("image");
@@ -44,7 +44,7 @@ fn image(bytes: &[u8]) -> (tempfile::TempDir, Arc<dyn BlockDevice>, File) {
     (dir, Arc::new(device.unwrap()), into)
 }
 
-/// Returns the stretch of a device, as host_range there at this moment.
+/// Returns a stretch of a device, with the current change number.
 fn host_range(
     device: &Arc<dyn BlockDevice>,
     session: &Session,
@@ -128,7 +128,7 @@ fn a_copy_between_two_file_systems_is_whole() {
     assert!(found == bytes[4096..254_096]);
 }
 
-/// Returns where a file of 1 MiB lies that says these extents.
+/// Returns the places of a file of 1 MiB with these extents.
 fn places(device: &Arc<dyn BlockDevice>, known: Vec<Extent>) -> Places {
     Places {
         known,
@@ -158,13 +158,13 @@ fn long_stretches_of_the_device_are_found_and_nothing_else() {
     assert_eq!(find(0..1 << 20), Some((5000, 300_000)));
     assert_eq!(find(100_000..1 << 20), Some((105_000, 200_000)));
     assert_eq!(find(100_000..250_000), Some((105_000, 150_000)));
-    // What is left is short.
+    // The rest of the extent, or of the range, is too short.
     assert_eq!(find(200_000..1 << 20), None);
     assert_eq!(find(100_000..200_000), None);
     for start in [300_000, 599_999, 600_000, 900_000, 1_000_000] {
         assert_eq!(find(start..1 << 20), None, "{start}");
     }
-    // A place past the device's end, and a device without a file.
+    // Tests a place past the device's end, and a device without a file.
     let far = vec![extent(0, 300_000, ExtentPlace::Device(3 << 20))];
     let (_dir, device, _) = image(&noise(3 << 20));
     for (device, known) in [

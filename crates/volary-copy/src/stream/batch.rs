@@ -1,4 +1,4 @@
-//! Batches: items, and the bytes that they speak of.
+//! Batches: items, and the bytes that they refer to.
 
 use crate::failure::Done;
 use crate::host_range::HostRange;
@@ -8,33 +8,32 @@ use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 use volary_core::{FileKind, NodeId, Time};
 
-/// Bytes that one thread copies before the sink gets its own.
+/// How many bytes one thread copies before the sink gets its own.
 pub(super) const ALONE: usize = 8 << 20;
 
-/// Batches that are on their way at most.
+/// The most batches in flight.
 pub(super) const BATCHES: usize = 4;
 
-/// Bytes in a batch: few enough to stay in a processor's cache between the
-/// read and the write, and so many that the host writes them for less: it uses larger pieces of
-/// memory of long requests.
+/// Bytes in a batch. A batch must fit into a processor's cache between read and write. But long
+/// requests cost the host less, as it uses larger pieces of memory for them.
 pub(crate) const BATCH_LEN: usize = 1 << 20;
 
-/// Parts of a long file begin at multiples of this, in bytes.
+/// Parts of a long file begin at multiples of this number of bytes.
 pub(super) const STEP: u64 = 64 << 10;
 
-/// Items in a batch, at most: empty files take no bytes.
+/// The most items in a batch, as empty files take no bytes.
 pub(super) const ITEMS_MAX: usize = 512;
 
-/// What holes are filled with, where they cannot be kept.
+/// The content of holes, if the target cannot keep them.
 pub(super) static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
-/// Returns `len` zeros, at most 64 KiB of them.
+/// Returns `len` zeros, but at most 64 KiB.
 pub(crate) fn zeros(len: u64) -> &'static [u8] {
     let len = usize::try_from(len).unwrap_or(ZEROS.len());
     ZEROS.get(..len).unwrap_or(&ZEROS)
 }
 
-/// What is copied of a node beside its content.
+/// The attributes of a node that are copied.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Meta {
     pub(crate) kind: FileKind,
@@ -42,21 +41,21 @@ pub(crate) struct Meta {
     pub(crate) mode: u32,
     pub(crate) uid: u32,
     pub(crate) gid: u32,
-    /// Length in bytes; `None` for what is read until it ends.
+    /// Length in bytes; `None` for a stream that is read to its end.
     pub(crate) len: Option<u64>,
     pub(crate) rdev: u64,
     pub(crate) atime: Time,
     pub(crate) mtime: Time,
-    /// DOS attributes, where the source keeps them.
+    /// DOS attributes, if the source keeps them.
     pub(crate) dos: Option<u8>,
-    /// The node, if it comes out of a volume.
+    /// The node, if it is a volume's.
     pub(crate) node: Option<NodeId>,
-    /// The source keeps owners and modes, or options say what they are; else `mode` is 0666 or 0777, less the write bits of
-    /// what is read-only.
+    /// The source keeps owners and modes, or options set them. Otherwise `mode` is 0666 or 0777,
+    /// without the write bits if the node is read-only.
     pub(crate) keeps_modes: bool,
-    /// It has other names, which are to stay names of one node.
+    /// The node has other names, which must stay names of one node.
     pub(crate) link: Option<Link>,
-    /// Extended attributes came before it.
+    /// Extended attributes were sent before it.
     pub(crate) has_xattrs: bool,
 }
 
@@ -75,30 +74,30 @@ impl Span {
 
 #[derive(Debug)]
 pub(super) enum Item {
-    /// A directory; what follows up to its `Leave` is in it.
+    /// A directory; the items up to its `Leave` are in it.
     Enter(Span, Meta),
     Leave,
-    /// A file and the beginning of what it holds; more comes if true.
+    /// A file and the beginning of its content. If true, more follows.
     File(Span, Meta, Span, bool),
-    /// More of the file; yet more comes if true.
+    /// More content of the file. If true, more follows.
     More(Span, bool),
-    /// So many zeros that take no room; yet more comes if true.
+    /// A hole of this length. If true, more follows.
     Hole(u64, bool),
-    /// A stretch of the file that the sink has copied where it is, if it can. More comes. Told to
-    /// the source: how many bytes it was, or none if the sink never can.
+    /// A stretch of the file that the sink lets the host copy, if it can; more follows. The answer
+    /// goes to the source: the number of bytes copied, or `None` if the sink never can.
     HostRange(HostRange, SyncSender<Option<u64>>),
     /// The rest of the file could not be read.
     Broken,
     Symlink(Span, Meta, Span),
     /// A fifo, socket or device.
     Special(Span, Meta),
-    /// One more name of a node that came before.
+    /// Another name of an earlier node.
     Link(Span, Meta),
-    /// Name and value of an extended attribute of what comes next.
+    /// Name and value of an extended attribute of the next node.
     Xattr(Span, Span),
 }
 
-/// Items, and the bytes that they speak of.
+/// Items, and the bytes that they refer to.
 #[derive(Default)]
 pub(super) struct Batch {
     pub(super) bytes: Vec<u8>,
@@ -126,8 +125,7 @@ impl Batch {
         self.bytes.get(span.start..span.end).unwrap_or_default()
     }
 
-    /// Returns how many items from this one on are whole files of which there is nothing but names,
-    /// attributes and bytes.
+    /// Returns how many items from `at` on are whole files without links and extended attributes.
     pub(super) fn whole_files(&self, at: usize) -> usize {
         let items = self.items.get(at..).unwrap_or_default().iter();
         let whole = items.take_while(|item| match item {
@@ -137,7 +135,7 @@ impl Batch {
         whole.count()
     }
 
-    /// Returns bytes of content of these items.
+    /// Returns the number of content bytes of these items.
     pub(super) fn content(&self, items: Range<usize>) -> u64 {
         let items = self.items.get(items).unwrap_or_default().iter();
         let len = |item: &Item| match item {
@@ -148,7 +146,7 @@ impl Batch {
     }
 }
 
-/// A batch on loan from the source, to which it goes back, empty, when nobody has it any more.
+/// A batch on loan from the source. It goes back, empty, when nobody uses it any more.
 pub(super) struct Loan {
     pub(super) batch: Batch,
     pub(super) back: SyncSender<Batch>,
@@ -156,25 +154,25 @@ pub(super) struct Loan {
 
 impl Drop for Loan {
     fn drop(&mut self) {
-        // The source may have ended: then it wants no more.
+        // If the source has ended, it needs no more batches.
         let _ = self.back.send(std::mem::take(&mut self.batch).emptied());
     }
 }
 
-/// Whole files of one directory, one after the other in a batch.
+/// Consecutive whole files of one directory, in a batch.
 pub(crate) struct Files {
     pub(super) loan: Arc<Loan>,
-    /// Which items.
+    /// The range of the items.
     pub(super) range: Range<usize>,
 }
 
 impl Files {
-    /// Returns how many files these are.
+    /// Returns the number of files.
     pub(crate) fn len(&self) -> usize {
         self.range.len()
     }
 
-    /// Splits them into parts of `len` files; the last may be shorter.
+    /// Splits the files into parts of `len`; the last part may be shorter.
     pub(crate) fn parts(&self, len: usize) -> impl Iterator<Item = Self> {
         let starts = self.range.clone().step_by(len.max(1));
         starts.map(move |start| Self {
@@ -183,8 +181,8 @@ impl Files {
         })
     }
 
-    /// Lets `make` make each, of its name, what is copied of it and its content; gives what came
-    /// of them, up to one that says `Stopped`.
+    /// Calls `make` for each file with its name, attributes and content. Returns the results, up to
+    /// the first that ends the copy.
     pub(crate) fn each<T>(
         &self,
         mut make: impl FnMut(&[u8], &Meta, &[u8]) -> Done<T>,
@@ -204,7 +202,7 @@ impl Files {
     }
 }
 
-/// Returns whether nothing more is to be made.
+/// Returns whether the result ends the copy.
 pub(crate) fn stops<T>(done: &Done<T>) -> bool {
     matches!(done, Err(failure) if failure.stops())
 }

@@ -1,4 +1,4 @@
-//! Where a source puts what it reads.
+//! The outlet into which a source puts what it reads.
 
 use super::batch::{ALONE, BATCH_LEN, BATCHES, Batch, ITEMS_MAX, Item, Meta, STEP, Span};
 use super::pump::Pump;
@@ -8,27 +8,27 @@ use crate::observer::Observer;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{Builder, Scope, ScopedJoinHandle};
 
-/// What comes next of a file's content.
+/// The next piece of a file's content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Piece {
     /// The first bytes of `room`, this many, were filled.
     Data(usize),
-    /// So many zeros that take no room, and none was put anywhere.
+    /// A hole of this length; nothing was written to `room`.
     Hole(u64),
     End,
 }
 
-/// Content on its way into an [`Outlet`].
+/// The content of a file, in pieces.
 pub(crate) trait Pieces {
-    /// Returns what begins at `offset`.
+    /// Returns the piece that begins at `offset`.
     ///
     /// # Errors
-    /// What keeps the rest from being read.
+    /// If the rest cannot be read.
     fn next(&mut self, offset: u64, room: &mut [u8]) -> Done<Piece>;
-    /// All was read.
+    /// Called when everything was read.
     ///
     /// # Errors
-    /// If what was read is no copy after all.
+    /// If the content that was read is no copy after all.
     fn ended(&mut self) -> Done {
         Ok(())
     }
@@ -37,21 +37,21 @@ pub(crate) trait Pieces {
         let _ = offset;
         None
     }
-    /// So much was copied of the stretch that was given last.
+    /// Reports how many bytes of the last stretch were copied.
     fn copied(&mut self, copied: u64) {
         let _ = copied;
     }
-    /// Returns bytes without holes, where that is known.
+    /// Returns the number of bytes without holes, if it is known.
     fn data_len(&mut self) -> Option<u64> {
         None
     }
-    /// Returns what it is, for messages.
+    /// Returns the name of the content, for messages.
     fn place(&self) -> String {
         "what is read".into()
     }
 }
 
-/// Bytes until there are none.
+/// A function that returns the number of bytes read; 0 at the end.
 impl<F: FnMut(u64, &mut [u8]) -> Done<usize>> Pieces for F {
     fn next(&mut self, offset: u64, room: &mut [u8]) -> Done<Piece> {
         Ok(match self(offset, room)? {
@@ -61,7 +61,7 @@ impl<F: FnMut(u64, &mut [u8]) -> Done<usize>> Pieces for F {
     }
 }
 
-/// How many bytes may be copied yet.
+/// How many more bytes may be copied.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Budget {
     left: u64,
@@ -74,7 +74,7 @@ impl Budget {
     }
 
     /// # Errors
-    /// `Stopped`, if it is more.
+    /// `TooMuch` if `len` exceeds the budget.
     fn check(&self, len: u64, content: &dyn Pieces) -> Done {
         if len <= self.left {
             return Ok(());
@@ -83,38 +83,38 @@ impl Budget {
     }
 }
 
-/// Where a source puts what it reads.
+/// The outlet of a source: it gathers items in batches for the sink.
 pub(crate) struct Outlet<'scope, 'env> {
     pub(super) scope: &'scope Scope<'scope, 'env>,
     pub(super) batch: Batch,
     pub(super) sink: Writer<'scope, 'env>,
     pub(super) budget: &'env mut Option<Budget>,
-    /// Whether the sink may copy stretches from where they lie.
+    /// Whether the sink may let the host copy stretches.
     pub(super) takes_ranges: bool,
     pub(super) observer: &'env dyn Observer,
 }
 
 /// Who empties the batches.
 pub(super) enum Writer<'scope, 'env> {
-    /// The source's own thread, which has sent this many bytes.
+    /// The source's own thread, which has sent this many bytes so far.
     Here(Pump<'env>, usize),
-    /// A thread of its own.
+    /// A separate thread.
     There {
         full: SyncSender<Batch>,
         empty: Receiver<Batch>,
         thread: ScopedJoinHandle<'scope, Done>,
     },
-    /// Nobody any more: how it ended.
+    /// Nobody any more: the sink ended with this result.
     Ended(Done),
 }
 
-/// Returns the sink has ended: a failure without a line, for the sink has said why.
+/// Returns the failure of a sink that has ended. It is not reported, as the sink has reported why.
 fn ended() -> Failure {
     Failure::new("", Why::Told)
 }
 
 impl Outlet<'_, '_> {
-    /// Sees to room for one more item of `len` bytes.
+    /// Makes room for one more item of `len` bytes.
     fn room(&mut self, len: usize) -> Done {
         let fits = self.batch.items.len() < ITEMS_MAX && BATCH_LEN - self.batch.used >= len;
         if fits { Ok(()) } else { self.send() }
@@ -142,7 +142,7 @@ impl Outlet<'_, '_> {
         }
     }
 
-    /// Gives the sink a thread of its own.
+    /// Gives the sink its own thread.
     fn part(&mut self) -> Done {
         let sink = std::mem::replace(&mut self.sink, Writer::Ended(Ok(())));
         let Writer::Here(pump, _) = sink else {
@@ -152,7 +152,7 @@ impl Outlet<'_, '_> {
         let (full, ready) = sync_channel(BATCHES);
         let (back, empty) = sync_channel(BATCHES);
         for _ in 1..BATCHES {
-            // There is room for all of them, and the other end is here.
+            // The channel has room for all of them, and its receiver exists.
             let _ = back.send(Batch::new());
         }
         let thread = Builder::new()
@@ -167,12 +167,12 @@ impl Outlet<'_, '_> {
         Ok(())
     }
 
-    /// Sends the rest, and tells how the sink ended.
+    /// Sends the rest, and returns the sink's result.
     pub(super) fn finish(mut self) -> Done {
         match self.sink {
             Writer::Here(mut pump, _) => pump.empty(&mut self.batch),
             Writer::There { full, thread, .. } => {
-                // If nobody takes it, the thread says why.
+                // If this fails, the thread has ended, and `join` returns why.
                 let _ = full.send(self.batch);
                 drop(full);
                 let died = |_| Err(Failure::words("", "writer died"));
@@ -192,7 +192,7 @@ impl Outlet<'_, '_> {
         Span { start, end }
     }
 
-    /// A directory; what follows up to [`leave`](Self::leave) is in it.
+    /// Adds a directory; the items up to [`leave`](Self::leave) are in it.
     pub(crate) fn enter(&mut self, name: &[u8], meta: Meta) -> Done {
         self.room(name.len())?;
         let name = self.put(name);
@@ -200,14 +200,14 @@ impl Outlet<'_, '_> {
         Ok(())
     }
 
-    /// The end of a directory.
+    /// Ends a directory.
     pub(crate) fn leave(&mut self) -> Done {
         self.room(0)?;
         self.batch.items.push(Item::Leave);
         Ok(())
     }
 
-    /// A symlink.
+    /// Adds a symlink.
     pub(crate) fn symlink(&mut self, name: &[u8], meta: Meta, target: &[u8]) -> Done {
         self.room(name.len() + target.len())?;
         let (name, target) = (self.put(name), self.put(target));
@@ -215,7 +215,7 @@ impl Outlet<'_, '_> {
         Ok(())
     }
 
-    /// A fifo, socket or device.
+    /// Adds a fifo, socket or device.
     pub(crate) fn special(&mut self, name: &[u8], meta: Meta) -> Done {
         self.room(name.len())?;
         let name = self.put(name);
@@ -223,7 +223,7 @@ impl Outlet<'_, '_> {
         Ok(())
     }
 
-    /// One more name of a node that the sink has made.
+    /// Adds another name of a node that the sink has made.
     pub(crate) fn link(&mut self, name: &[u8], meta: Meta) -> Done {
         self.room(name.len())?;
         let name = self.put(name);
@@ -231,7 +231,7 @@ impl Outlet<'_, '_> {
         Ok(())
     }
 
-    /// An extended attribute of what comes next; name and value together fit a batch.
+    /// Adds an extended attribute of the next node. Name and value together must fit into a batch.
     pub(crate) fn xattr(&mut self, name: &[u8], value: &[u8]) -> Done {
         self.room(name.len() + value.len())?;
         let (name, value) = (self.put(name), self.put(value));
@@ -239,16 +239,16 @@ impl Outlet<'_, '_> {
         Ok(())
     }
 
-    /// What was said of the next file's attributes is void: it does not come.
+    /// Discards the attributes that were sent for the next file, as it does not come.
     pub(crate) fn nothing(&mut self) {
         self.batch.items.push(Item::Broken);
     }
 
-    /// A file.
+    /// Adds a file.
     ///
     /// # Errors
-    /// Of `content`; what came before is taken back by the sink. `Stopped`, before anything of
-    /// it is read, if it is too much.
+    /// Those of `content`; the sink then removes what it has written of the file. `TooMuch` if the
+    /// file exceeds the budget; if its length without holes is known, before anything is read.
     pub(crate) fn file(&mut self, name: &[u8], meta: Meta, content: &mut dyn Pieces) -> Done {
         if let Some(budget) = *self.budget
             && let Some(len) = content.data_len()
@@ -278,7 +278,7 @@ impl Outlet<'_, '_> {
         done
     }
 
-    /// What follows the beginning of a file.
+    /// Adds what follows the beginning of a file.
     fn rest(&mut self, at: (u64, u64), mut next: Next, content: &mut dyn Pieces) -> Done {
         let (mut offset, len) = at;
         loop {
@@ -302,7 +302,7 @@ impl Outlet<'_, '_> {
             let (data, after) = self.stretch(offset, len, content)?;
             offset += data.len();
             next = after;
-            // Between two holes there is nothing.
+            // Sends no empty data between two holes.
             let is_end = matches!(next, Next::End);
             if data.len() > 0 || is_end {
                 self.batch.items.push(Item::More(data, !is_end));
@@ -310,9 +310,8 @@ impl Outlet<'_, '_> {
         }
     }
 
-    /// Reads into what is left of the batch, up to a hole, and tells what comes after. What
-    /// more comes then begins at a multiple of [`STEP`], which volumes read
-    /// and write without a copy.
+    /// Reads into the rest of the batch, up to a hole, and returns what comes next. Later parts
+    /// then begin at a multiple of [`STEP`], which volumes can read and write without a copy.
     fn stretch(&mut self, offset: u64, len: u64, content: &mut dyn Pieces) -> Done<(Span, Next)> {
         let start = self.batch.used;
         let room = (BATCH_LEN - start) as u64;
@@ -354,12 +353,12 @@ impl Outlet<'_, '_> {
         Ok((span, next))
     }
 
-    /// Writes what came before, then lets the sink copy a stretch. Returns how many bytes it copied.
+    /// Sends the batch, and lets the sink copy a stretch. Returns how many bytes it copied.
     fn host_range(&mut self, host_range: HostRange, content: &mut dyn Pieces) -> Done<u64> {
         let (tell, told) = sync_channel(1);
         self.batch.items.push(Item::HostRange(host_range, tell));
         self.send()?;
-        // No answer: the sink passes over the file.
+        // Without an answer, the sink has skipped the file.
         let copied = told.recv().unwrap_or(Some(0));
         self.takes_ranges = copied.is_some();
         let copied = copied.unwrap_or(0);
@@ -367,7 +366,7 @@ impl Outlet<'_, '_> {
         self.spend(copied, content)
     }
 
-    /// Counts bytes that were read.
+    /// Counts bytes that were read against the budget.
     fn spend(&mut self, len: u64, content: &dyn Pieces) -> Done<u64> {
         if let Some(budget) = self.budget {
             budget.check(len, content)?;

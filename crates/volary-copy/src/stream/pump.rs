@@ -1,4 +1,4 @@
-//! Sinks, and what gives them batches.
+//! Sinks, and the pump that feeds them batches.
 
 use super::batch::{Batch, Files, Item, Loan, Meta, zeros};
 use crate::failure::{Done, Failure};
@@ -7,25 +7,25 @@ use crate::observer::Observer;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender};
 
-/// What a copy writes to. Names are one name each; a directory that is
-/// entered stays the place of what follows until it is left. What fails is
-/// left out and the rest goes on, but for a failure that says `Stopped`.
+/// The target of a copy. Each name is a single name in the directory that was entered last. A node
+/// that fails is left out and the copy goes on, unless the failure ends the copy.
 pub(crate) trait Sink: Send {
-    /// Returns whether to go on with zeros that fill a hole.
+    /// Called between the zeros that fill a hole.
     ///
     /// # Errors
-    /// `Stopped`, if nothing more is wanted.
+    /// `Stopped` if the copy must stop.
     fn check(&self) -> Done {
         Ok(())
     }
-    /// Makes a directory, or takes the one that is there, and goes into it.
+    /// Makes a directory, or uses an existing one, and enters it.
     fn enter(&mut self, name: &[u8], meta: &Meta) -> Done;
-    /// Goes back out of it.
+    /// Leaves the directory.
     fn leave(&mut self) -> Done;
-    /// Makes a file that begins with `data`; if `more`, it goes on.
+    /// Makes a file that begins with `data`; if `more`, more content follows.
     fn file(&mut self, name: &[u8], meta: &Meta, data: &[u8], more: bool) -> Done;
-    /// Makes whole files, as [`file`](Self::file) does, perhaps after it returns. Returns the results of files that
-    /// have ended, up to one that says `Stopped`. Later calls and [`settle`](Self::settle) return the other results.
+    /// Makes whole files as [`file`](Self::file) does, perhaps after it has returned. Returns the
+    /// results of finished files, up to the first that ends the copy. Later calls and
+    /// [`settle`](Self::settle) return the others.
     fn files(&mut self, files: &Files) -> Vec<Done> {
         files.each(|name, meta, data| self.file(name, meta, data, false))
     }
@@ -34,10 +34,10 @@ pub(crate) trait Sink: Send {
     fn settle(&mut self) -> Vec<Done> {
         Vec::new()
     }
-    /// Appends `data` to the file; if `more`, more follows.
+    /// Appends `data` to the file; if `more`, more content follows.
     fn data(&mut self, data: &[u8], more: bool) -> Done;
-    /// Copies a stretch of the file inside the kernel. Returns how many bytes were copied; the rest comes as data.
-    /// Returns `None` if this sink never copies so.
+    /// Copies a stretch of the file inside the kernel. Returns how many bytes were copied; the rest
+    /// comes as data. Returns `None` if this sink can never do that.
     ///
     /// # Errors
     /// As of [`data`](Self::data).
@@ -45,7 +45,7 @@ pub(crate) trait Sink: Send {
         let _ = host_range;
         Ok(None)
     }
-    /// Appends zeros that take no room, where the target can; if `more`, more follows.
+    /// Appends a hole, or zeros if the target has no holes; if `more`, more content follows.
     fn hole(&mut self, len: u64, more: bool) -> Done {
         let mut left = len;
         while left > 0 {
@@ -59,11 +59,11 @@ pub(crate) trait Sink: Send {
     /// Removes the file, whose rest cannot be read.
     ///
     /// # Errors
-    /// If something of it stays.
+    /// If the incomplete file could not be removed.
     fn broken(&mut self) -> Done;
     /// Keeps an extended attribute for what is made next.
     fn xattr(&mut self, name: &[u8], value: &[u8]);
-    /// Makes one more name of a node that was made.
+    /// Makes another name of a node that was made before.
     fn link(&mut self, name: &[u8], meta: &Meta) -> Done;
     /// Makes a symlink.
     fn symlink(&mut self, name: &[u8], meta: &Meta, target: &[u8]) -> Done;
@@ -71,16 +71,16 @@ pub(crate) trait Sink: Send {
     fn special(&mut self, name: &[u8], meta: &Meta) -> Done;
 }
 
-/// What came of a copy so far.
+/// The results of a copy so far.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
-    /// The first of what could not be written.
+    /// The first failure to write.
     pub(crate) first: Option<Failure>,
     pub(crate) files: u64,
     pub(crate) bytes: u64,
 }
 
-/// What is passed over.
+/// What is skipped.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Skip {
     No,
@@ -90,18 +90,18 @@ pub(super) enum Skip {
     Dirs(u64),
 }
 
-/// Gives batches to a sink.
+/// Feeds batches to a sink.
 pub(super) struct Pump<'a> {
     pub(super) sink: &'a mut dyn Sink,
     pub(super) tally: &'a mut Tally,
     pub(super) observer: &'a dyn Observer,
     pub(super) skip: Skip,
-    /// Bytes that the kernel copied and that progress does not show yet.
+    /// Bytes that the kernel copied and that were not reported yet.
     pub(super) host_copied: u64,
 }
 
 impl Pump<'_> {
-    /// Empties the batches that come, and gives them back.
+    /// Writes the batches from `ready`, and returns each to `back`.
     pub(super) fn run(mut self, ready: &Receiver<Batch>, back: &SyncSender<Batch>) -> Done {
         while let Ok(batch) = ready.recv() {
             let back = back.clone();
@@ -111,23 +111,23 @@ impl Pump<'_> {
         self.settle()
     }
 
-    /// Writes what is in a batch, which is empty then.
+    /// Writes a batch, and empties it.
     pub(super) fn empty(&mut self, batch: &mut Batch) -> Done {
         let written = self.batch(batch, None);
         *batch = std::mem::take(batch).emptied();
         written
     }
 
-    /// Waits for the sink, and counts its results.
+    /// Waits for the sink, and handles its results.
     pub(super) fn settle(&mut self) -> Done {
         let mut all = self.sink.settle().into_iter();
         all.try_for_each(|done| self.take(done))
     }
 
-    /// Tells what could not be written.
+    /// Reports a failure to write.
     ///
     /// # Errors
-    /// Where going on makes no sense.
+    /// If the failure ends the copy.
     fn take(&mut self, done: Done) -> Done {
         match done {
             Err(failure) if !failure.stops() => {
@@ -139,8 +139,8 @@ impl Pump<'_> {
         }
     }
 
-    /// Writes a batch. Whole files in a row are one request if it may be kept for a while, on
-    /// loan.
+    /// Writes a batch. Passes consecutive whole files to the sink together if it may keep the batch
+    /// for a while, on loan.
     pub(super) fn batch(&mut self, batch: &Batch, loan: Option<&Arc<Loan>>) -> Done {
         let (mut files, mut bytes) = (0, 0);
         let mut at = 0;
@@ -227,7 +227,7 @@ impl Pump<'_> {
         let copied = self.sink.host_range(host_range);
         let len = copied.as_ref().copied().unwrap_or(Some(0));
         self.host_copied += len.unwrap_or(0);
-        // There is room for the one answer, and the source waits for it.
+        // The channel has room for the one answer, and the source waits for it.
         let _ = told.send(len);
         self.after_data(copied.map(drop), true)
     }

@@ -6,12 +6,12 @@ use crate::observer::Unobserved;
 use std::fmt::Write;
 use volary_core::{FileKind, Time};
 
-/// Writes down what comes, and fails where it is told to.
+/// Records the items that come, and fails at the name `fails_at`.
 #[derive(Default)]
 struct Notes {
     text: String,
     fails_at: &'static str,
-    /// What it answers to stretches that lie somewhere.
+    /// The answer to stretches of a host's file.
     host_range: Option<u64>,
 }
 
@@ -124,7 +124,7 @@ fn a_tree_arrives_in_order() {
     assert!(done.is_ok());
 }
 
-/// Tells of whole files in a row only when it is asked.
+/// Returns the results of consecutive whole files only in `settle`.
 #[derive(Default)]
 struct Late {
     notes: Notes,
@@ -325,7 +325,7 @@ fn a_sink_that_stops_ends_the_source() {
     }
 }
 
-/// Data and holes in turn, each of so many bytes.
+/// Alternating data and holes, each of this many bytes.
 struct Stripes(u64);
 
 impl Pieces for Stripes {
@@ -379,7 +379,7 @@ fn a_budget_counts_data_and_stops_before_the_file_that_is_too_much() {
     assert!(notes.text.contains('a') && !notes.text.contains('b'));
 }
 
-/// Content that lies somewhere but for its first bytes, and a sink that copies it so.
+/// Content whose first bytes are read and whose rest the host can copy. Records the lengths copied.
 struct InHostFile(Vec<u64>);
 
 impl Pieces for InHostFile {
@@ -407,7 +407,7 @@ fn stretches_that_lie_somewhere_are_copied_after_what_comes_before() {
             ..Notes::default()
         };
         let source = |to: &mut Outlet<'_, '_>| {
-            // From so many bytes on, the sink has a thread of its own.
+            // After this many bytes, the sink has its own thread.
             to.file(b"c", meta(Some(before)), &mut zeros(before))?;
             to.file(b"a", meta(Some(70)), &mut content)?;
             to.file(b"b", meta(Some(1)), &mut zeros(1))

@@ -1,4 +1,4 @@
-//! Further names of nodes that were made before.
+//! Other names of nodes that were made before.
 
 use super::VolumeSink;
 use crate::failure::Done;
@@ -8,8 +8,8 @@ use crate::stream::Meta;
 use volary_core::{Caps, Error, Kind, NodeId};
 
 impl VolumeSink<'_> {
-    /// Makes a name for a node that was made before; `None` if the volume cannot, and it is to
-    /// be copied again.
+    /// Makes another name for a node that was made before. Returns `None` if the node must be
+    /// copied: for its first name, without hard links, or if it was not made.
     pub(super) fn linked(&mut self, name: &[u8], meta: &Meta) -> Option<Done> {
         let link = meta.link.filter(|link| link.again)?;
         if !self.caps.has(Caps::HARD_LINKS) {
@@ -44,7 +44,7 @@ impl VolumeSink<'_> {
                 Ok(())
             }
             Err(e) => {
-                // Its next name is copied anew.
+                // The next name becomes a new node.
                 self.made.forget(link.id);
                 Err(self.fail(name, e))
             }

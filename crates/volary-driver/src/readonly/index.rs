@@ -1,4 +1,4 @@
-//! All entries of a tree, kept.
+//! The index of a tree, which holds all entries in memory.
 
 use super::item::{Content, Item, Owner};
 use super::listing::{Gathered, Node};
@@ -23,11 +23,11 @@ struct Kept<F> {
     item: Item<F>,
     parent: u64,
     nlink: u32,
-    /// In the order of their names.
+    /// Sorted by name.
     entries: Arc<[Listed<()>]>,
 }
 
-/// Returns the number of the node at a place in the list.
+/// Returns the node number for an index in the list.
 fn ino_of(place: usize) -> u64 {
     place as u64 + 1
 }
@@ -60,7 +60,7 @@ impl<T: Tree> Index<T> {
             .checked_sub(1)
             .and_then(|place| usize::try_from(place).ok());
         let node = place.and_then(|place| self.nodes.get(place));
-        // What was replaced has no name, and nobody was ever given it.
+        // A replaced node has no name, and its id was never given out.
         node.filter(|node| node.nlink > 0)
             .ok_or_else(|| Kind::Stale.into())
     }
@@ -120,7 +120,7 @@ impl Print {
 }
 
 impl<T: Tree> Nodes for Index<T> {
-    /// The file's node.
+    /// The file's node number.
     type Open = u64;
     type Known = ();
 

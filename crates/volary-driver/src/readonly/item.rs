@@ -1,11 +1,12 @@
-//! An entry as a driver tells it.
+//! An entry, as a driver describes it.
 
 use crate::attr;
 use volary_core::{Attr, FileKind, NodeId, Time};
 
-/// An entry: what it is, its attributes, and what it holds. `F` is what a driver finds a file's bytes by.
+/// An entry: its kind, its attributes and its content. `F` is the driver's key to a file's bytes.
 ///
-/// A file has the mode `rw-r--r--` unless it is told otherwise, a directory `rwxr-xr-x`; the owner is who attaches.
+/// By default a file has the mode `rw-r--r--`, a directory `rwxr-xr-x`, and the attaching user owns
+/// them.
 #[derive(Clone, Debug)]
 pub struct Item<F> {
     pub(super) kind: FileKind,
@@ -30,7 +31,7 @@ pub(super) struct Owner {
     pub(super) gid: u32,
 }
 
-/// What a node holds.
+/// The content of a node.
 #[derive(Clone, Debug)]
 pub(super) enum Content<F> {
     None,
@@ -39,7 +40,7 @@ pub(super) enum Content<F> {
 }
 
 impl<F> Item<F> {
-    /// Returns a file of `size` bytes, which `file` leads to.
+    /// Returns a file of `size` bytes. `file` is the driver's key to them.
     pub fn file(size: u64, file: F) -> Self {
         Self::new(FileKind::File, size, Content::File(file))
     }
@@ -49,7 +50,7 @@ impl<F> Item<F> {
         Self::new(FileKind::Dir, 0, Content::None)
     }
 
-    /// Returns a symlink that holds `target`.
+    /// Returns a symlink to `target`.
     pub fn symlink(target: impl Into<Box<[u8]>>) -> Self {
         let target = target.into();
         Self::new(
@@ -59,7 +60,8 @@ impl<F> Item<F> {
         )
     }
 
-    /// Returns a fifo, a socket, or a device: its major number in the upper half of `rdev`, the minor in the lower.
+    /// Returns a fifo, a socket, or a device. `rdev` has the major number in its upper half, the
+    /// minor in the lower.
     pub fn special(kind: FileKind, rdev: u64) -> Self {
         Self {
             rdev,
@@ -82,42 +84,42 @@ impl<F> Item<F> {
         }
     }
 
-    /// With these permission bits: 12 bits, others are ignored.
+    /// Sets the permission bits: 12 bits, others are ignored.
     #[must_use]
     pub fn mode(mut self, mode: u32) -> Self {
         self.mode = Some(mode & 0o7777);
         self
     }
 
-    /// With this owner and group.
+    /// Sets the owner and group.
     #[must_use]
     pub fn owner(mut self, uid: u32, gid: u32) -> Self {
         self.owner = Some(Owner { uid, gid });
         self
     }
 
-    /// With this time of last change.
+    /// Sets the time of last change.
     #[must_use]
     pub fn modified(mut self, time: Time) -> Self {
         self.modified = time;
         self
     }
 
-    /// With this time of last access; without, it is that of last change.
+    /// Sets the time of last access. The default is the time of last change.
     #[must_use]
     pub fn accessed(mut self, time: Time) -> Self {
         self.accessed = Some(time);
         self
     }
 
-    /// With this time of birth.
+    /// Sets the time of birth.
     #[must_use]
     pub fn born(mut self, time: Time) -> Self {
         self.born = Some(time);
         self
     }
 
-    /// With an extended attribute: `user.comment`. The last of a name counts.
+    /// Adds an extended attribute: `user.comment`. The last of a name counts.
     #[must_use]
     pub fn xattr(mut self, name: impl Into<Box<[u8]>>, value: impl Into<Box<[u8]>>) -> Self {
         let (name, value) = (name.into(), value.into());
@@ -126,12 +128,12 @@ impl<F> Item<F> {
         self
     }
 
-    /// Returns whether it is a directory.
+    /// Returns whether the entry is a directory.
     pub fn is_dir(&self) -> bool {
         self.kind == FileKind::Dir
     }
 
-    /// Returns the item's attributes as node `node`. If the item names no owner, `owner` owns it.
+    /// Returns the attributes as those of node `node`. `owner` owns it if the item names no owner.
     pub(super) fn attr(&self, node: NodeId, owner: Owner, nlink: u32) -> Attr {
         let base = match self.kind {
             FileKind::File => attr::file(node, self.size),
@@ -156,7 +158,7 @@ impl<F> Item<F> {
         }
     }
 
-    /// Returns about how many bytes it takes in memory, beside itself.
+    /// Returns the approximate size of its heap memory, in bytes.
     pub(super) fn heap(&self) -> u64 {
         let target = match &self.content {
             Content::Target(target) => target.len(),

@@ -1,4 +1,4 @@
-//! The trait of what is asked for a directory when somebody looks.
+//! The trait for trees whose directories are listed on demand.
 
 use super::item::Item;
 use super::listing::is_name;
@@ -8,19 +8,21 @@ use volary_core::{Caps, Result};
 /// The entries of a directory, each with its name.
 pub type Entries<F> = Vec<(Vec<u8>, Item<F>)>;
 
-/// What is asked for a directory when somebody looks into it. Paths are names with `/` between them; the root's is
-/// empty.
+/// A tree whose directories are listed on demand. Paths are names with `/` between them; the root's
+/// path is empty.
 pub trait Lazy: Send + Sync + 'static {
-    /// What [`read`](Self::read) finds a file's bytes by.
+    /// The key by which [`read`](Self::read) finds a file's bytes.
     type File: Clone + Send + Sync + 'static;
 
-    /// Returns the entries of a directory, each with its name. What is no name is left out; of one name the last counts.
+    /// Returns the entries of a directory, each with its name. Invalid names are left out; if a
+    /// name comes twice, the last one counts.
     ///
     /// # Errors
     /// `NotFound` for a directory that is gone; `Io`.
     fn list(&self, dir: &[u8]) -> Result<Entries<Self::File>>;
 
-    /// Returns the entry of this name. Default: looks for it among all; what can ask for one alone does so.
+    /// Returns the entry with this name. Default: searches the whole listing. Override it if a
+    /// single entry can be asked for.
     ///
     /// # Errors
     /// As [`list`](Self::list).
@@ -29,13 +31,14 @@ pub trait Lazy: Send + Sync + 'static {
         Ok(found.map(|(_, item)| item))
     }
 
-    /// Returns how many directories are in a directory, which its number of links counts. Default: lists it.
+    /// Returns the number of subdirectories, which a directory's link count includes. Default:
+    /// lists the directory.
     ///
     /// # Errors
     /// As [`list`](Self::list).
     fn subdirs(&self, dir: &[u8]) -> Result<u32> {
         let all = self.list(dir)?;
-        // A tree may tell of a directory once for each key below it.
+        // A tree may list a directory once for each key below it.
         let dirs = all
             .iter()
             .filter(|(name, item)| item.is_dir() && is_name(name));
@@ -43,15 +46,16 @@ pub trait Lazy: Send + Sync + 'static {
         Ok(u32::try_from(names.len()).unwrap_or(u32::MAX))
     }
 
-    /// Fills `buf` with the file's bytes from `offset` on, which lie before the size that its entry told.
+    /// Fills `buf` with the file's bytes from `offset` on. They lie within the size of its entry.
     ///
     /// # Errors
     /// `Corrupt`, `Io`; `Stale` for a file that is gone.
     fn read(&self, file: &Self::File, offset: u64, buf: &mut [u8]) -> Result<()>;
 
-    /// Returns what the format can keep of `most`, which is what can be shown:
-    /// `Caps { time_step: 1_000_000_000, ..most.without(Caps::HARD_LINKS) }` of one that has whole seconds, and no
-    /// hard links. What it claims beyond `most` does not count. Default: all.
+    /// Returns the abilities that the format has, out of `most`, which this adapter can show. For a
+    /// format with whole seconds and no hard links:
+    /// `Caps { time_step: 1_000_000_000, ..most.without(Caps::HARD_LINKS) }`. Abilities beyond
+    /// `most` are ignored. Default: all.
     fn caps(&self, most: Caps) -> Caps {
         most
     }

@@ -1,4 +1,4 @@
-//! All entries of a tree, gathered.
+//! Gathers all entries of a tree.
 
 use super::item::{Item, Owner};
 use std::collections::BTreeMap;
@@ -6,7 +6,7 @@ use volary_core::{
     Attach, Error, FileKind, Finding, Kind, Name, Result, Severity, Untold, escape_short,
 };
 
-/// Longest name that is shown, in bytes: what the hosts' systems take.
+/// The longest name that is shown, in bytes, which is the limit of the hosts' systems.
 pub(super) const NAME_MAX: usize = 255;
 
 /// Returns whether a name can be shown.
@@ -14,11 +14,12 @@ pub(super) fn is_name(name: &[u8]) -> bool {
     name.len() <= NAME_MAX && Name::new(name).is_ok()
 }
 
-/// Takes the entries of a [`Tree`](super::Tree), in any order, by their paths. Directories on the way need not be
-/// told. Of two entries of one path the later counts, as in tar; a directory stays.
+/// Takes the entries of a [`Tree`](super::Tree) by their paths, in any order. Missing directories
+/// on the way are made. If two entries have the same path, the later one counts, as in tar, but a
+/// directory stays a directory.
 ///
-/// An entry that cannot be shown is left out, and told as a finding of the volume: a path with `..` or through a
-/// file, a name that is too long, a hard link to nothing.
+/// An entry that cannot be shown is left out, with a finding of the volume. Examples are a path
+/// with `..` or through a file, a name that is too long, and a hard link to nothing.
 pub struct Listing<F> {
     format: &'static str,
     owner: Owner,
@@ -28,26 +29,27 @@ pub struct Listing<F> {
     untold: Untold,
 }
 
-/// A node on its way into the index.
+/// A node, before it goes into the index.
 pub(super) struct Node<F> {
     pub(super) item: Item<F>,
-    /// The directory that a directory is in, by its place in the list.
+    /// For a directory: the index of its parent.
     pub(super) parent: usize,
-    /// The entries of a directory, by their places.
+    /// For a directory: the indexes of its entries, by name.
     pub(super) entries: BTreeMap<Box<[u8]>, usize>,
 }
 
-/// Everything that a tree told.
+/// All entries of a tree.
 pub(super) struct Gathered<F> {
     pub(super) owner: Owner,
     pub(super) nodes: Vec<Node<F>>,
     pub(super) untold: Untold,
 }
 
-/// The place of the root.
+/// The index of the root.
 const ROOT: usize = 0;
 
-/// About what an entry takes in memory beside its name: in the map of the directory, and in the index later.
+/// Approximate memory for an entry besides its name: in the directory's map, and later in the
+/// index.
 const ENTRY_BYTES: u64 = 128;
 
 /// A directory, and a name in it.
@@ -76,11 +78,11 @@ impl<F> Listing<F> {
         }
     }
 
-    /// Adds an entry at a path: names with `/` between them; empty ones and `.` count for nothing. That of the root
-    /// gives the root's attributes.
+    /// Adds an entry at a path: names with `/` between them; empty names and `.` are ignored. An
+    /// entry for the root sets the root's attributes.
     ///
     /// # Errors
-    /// `Unsupported` if all that was added does not fit into memory.
+    /// `Unsupported` if the entries do not fit into memory.
     pub fn add(&mut self, path: &[u8], item: Item<F>) -> Result<()> {
         if item.size > i64::MAX as u64 {
             self.leave_out(path, "its size cannot be");
@@ -114,10 +116,11 @@ impl<F> Listing<F> {
         Ok(())
     }
 
-    /// Adds another name of what is at the path `to`, which was added before and is no directory.
+    /// Adds another name for the node at the path `to`, which was added before and is not a
+    /// directory.
     ///
     /// # Errors
-    /// `Unsupported` if all that was added does not fit into memory.
+    /// `Unsupported` if the entries do not fit into memory.
     pub fn link(&mut self, path: &[u8], to: &[u8]) -> Result<()> {
         let Some(node) = self.find(to).filter(|node| !self.is_dir(*node)) else {
             self.leave_out(path, "it links to nothing");
@@ -141,8 +144,8 @@ impl<F> Listing<F> {
         }
     }
 
-    /// Finds the directory and the name of a path; makes directories on the way. `Err` says why there is none, with no
-    /// words for the root itself.
+    /// Finds the directory and the name of a path; makes missing directories on the way. The inner
+    /// `Err` says why that is impossible; it is empty for the root itself.
     fn spot<'a>(&mut self, path: &'a [u8]) -> Result<std::result::Result<Spot<'a>, &'static str>> {
         let (mut dir, mut names) = (ROOT, parts(path).peekable());
         while let Some(part) = names.next() {
@@ -207,7 +210,7 @@ impl<F> Listing<F> {
 
     fn put(&mut self, spot: &Spot<'_>, node: usize) -> Result<()> {
         let name = spot.name.as_bytes();
-        // The name is there twice while the index is made.
+        // Both the map and the index hold the name while the index is made.
         self.take(ENTRY_BYTES + 2 * name.len() as u64)?;
         if let Some(dir) = self.nodes.get_mut(spot.dir) {
             dir.entries.insert(name.into(), node);
@@ -229,7 +232,7 @@ impl<F> Listing<F> {
         Err(Error::note(Kind::Unsupported, words))
     }
 
-    /// Leaves out an entry that the driver cannot show, and tells why.
+    /// Leaves out an entry that the driver cannot show, and reports why.
     pub fn leave_out(&mut self, path: &[u8], why: &str) {
         self.untold.add(Finding {
             code: "left-out",
@@ -249,7 +252,8 @@ fn parts(path: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 impl<F> Gathered<F> {
-    /// Returns how many names each node has; a directory two and one for each directory in it. 0 of what was replaced.
+    /// Returns the link count of each node. A directory has two links and one for each
+    /// subdirectory. A replaced node has none.
     pub(super) fn links(&self) -> Vec<u32> {
         let mut links = vec![0_u32; self.nodes.len()];
         let mut count = |node: usize, more: u32| {

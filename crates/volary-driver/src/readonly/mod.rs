@@ -1,21 +1,22 @@
-//! A file system out of a list of entries and the bytes of files: all that a driver for reading is.
+//! Makes a file system from a list of entries and the bytes of files. A read-only driver needs
+//! nothing else.
 //!
 //! | trait | for |
 //! |---|---|
-//! | [`Tree`] | what can tell all its entries at once: archives, images. [`attach`] asks once and keeps them |
-//! | [`Lazy`] | what is asked for a directory when somebody looks: a remote, a key-value store. [`attach_lazy`] |
+//! | [`Tree`] | archives and images, which list all entries at once. [`attach`] keeps them |
+//! | [`Lazy`] | remotes and key-value stores, which list directories on demand. [`attach_lazy`] |
 //!
-//! The adapter does the rest: node ids and opens, `Stale` after detach, cookies, `..`, how many links a node has,
-//! short reads at the end, statfs, extended attributes, and the refusal of every change. The bytes that a driver
-//! is asked for lie within the file, and no memory past [`Attach::memory`] is taken.
+//! The adapter does the rest: node ids and opens, `Stale` after detach, cookies, `..`, link counts,
+//! short reads at the end, statfs, extended attributes, and refusing every change. It asks a driver
+//! only for bytes within the file, and takes no more memory than [`Attach::memory`].
 //!
 //! | module | what |
 //! |---|---|
 //! | `tree`, `lazy` | the two traits |
-//! | `item` | an entry as a driver tells it |
+//! | `item` | an entry, as a driver describes it |
 //! | `listing`, `index` | all entries of a [`Tree`], gathered and then kept |
-//! | `seen` | the nodes of a [`Lazy`] that somebody has seen |
-//! | `nodes`, `served` | what both have in common; the [`FileSystem`](volary_core::FileSystem) over it |
+//! | `seen` | the nodes of a [`Lazy`] that were looked up or listed |
+//! | `nodes`, `served` | their common interface, and the file system over it |
 
 mod index;
 mod item;
@@ -36,10 +37,10 @@ pub use tree::Tree;
 use std::sync::Arc;
 use volary_core::{Attach, Fs, Result};
 
-/// Attaches a tree of a format of this name.
+/// Attaches a tree. `format` is the format's name, for messages.
 ///
 /// # Errors
-/// Of [`Tree::list`]; `Unsupported` if its entries do not fit into [`Attach::memory`].
+/// Those of [`Tree::list`]; `Unsupported` if its entries do not fit into [`Attach::memory`].
 pub fn attach<T: Tree>(format: &'static str, tree: T, how: &Attach) -> Result<Fs> {
     let mut listing = Listing::new(format, how);
     tree.list(&mut listing)?;
@@ -49,8 +50,9 @@ pub fn attach<T: Tree>(format: &'static str, tree: T, how: &Attach) -> Result<Fs
     ))))
 }
 
-/// Attaches what a [`Lazy`] tells. Nodes that somebody has seen are remembered within [`Attach::memory`]; past it those
-/// that are not open are forgotten, and are `Stale` until they are looked up again.
+/// Attaches a [`Lazy`]. Nodes that were looked up or listed are remembered within
+/// [`Attach::memory`]. Beyond that, nodes that are not open are forgotten, and are `Stale` until
+/// they are looked up again.
 pub fn attach_lazy<T: Lazy>(format: &'static str, tree: T, how: &Attach) -> Fs {
     Arc::new(served::Served::new(seen::Seen::new(format, tree, how)))
 }

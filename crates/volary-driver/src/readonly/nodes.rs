@@ -1,9 +1,9 @@
-//! What the two kinds of tree have in common.
+//! The common interface of both kinds of tree.
 
 use std::sync::Arc;
 use volary_core::{Attr, Caps, Ctx, FileKind, Finding, Result, StatFs};
 
-/// An entry of a directory. Entries are in the order of their cookies.
+/// An entry of a directory. Entries are sorted by their cookies.
 #[derive(Clone, Debug)]
 pub(super) struct Listed<K> {
     pub(super) cookie: u64,
@@ -17,22 +17,22 @@ pub(super) struct Listed<K> {
 pub(super) struct Handle<O> {
     pub(super) kind: FileKind,
     pub(super) size: u64,
-    /// Of a file.
+    /// The file's data; `None` for other kinds.
     pub(super) file: Option<O>,
 }
 
-/// The nodes of a volume, by number. What is not among them is `Stale`.
+/// The nodes of a volume, by number. An unknown number is `Stale`.
 pub(super) trait Nodes: Send + Sync + 'static {
-    /// What is kept for an open file.
+    /// The data kept for an open file.
     type Open: Send + Sync;
 
-    /// What a listing knows of an entry beside its kind.
+    /// What a listing knows of an entry besides its kind.
     type Known: Send + Sync;
 
     /// Returns the abilities of the volume.
     fn bits(&self) -> u32;
 
-    /// Returns what the format can keep of `most`.
+    /// Returns the abilities that the format has, out of `most`.
     fn caps(&self, most: Caps) -> Caps;
 
     /// Returns the root's number, which is not 0.
@@ -45,7 +45,7 @@ pub(super) trait Nodes: Send + Sync + 'static {
 
     fn kind(&self, ino: u64) -> Result<FileKind>;
 
-    /// Returns the directory that a directory is in.
+    /// Returns the parent of a directory.
     fn parent(&self, dir: u64) -> Result<u64>;
 
     /// Returns the attributes of an entry of a directory.
@@ -53,27 +53,28 @@ pub(super) trait Nodes: Send + Sync + 'static {
 
     fn list(&self, cx: &Ctx<'_>, dir: u64) -> Result<Arc<[Listed<Self::Known>]>>;
 
-    /// Returns the attributes of a listed entry, where that costs nothing.
+    /// Returns the attributes of a listed entry, if that costs nothing.
     fn known(&self, entry: &Listed<Self::Known>) -> Option<Attr>;
 
-    /// Returns whether a cookie past those of a listing was never given out.
+    /// Returns whether a cookie can never have been given out, as it is past all those of a
+    /// listing.
     fn is_odd(&self, cookie: u64, listed: &[Listed<Self::Known>]) -> bool;
 
-    /// Opens a node, which is kept until as many calls of [`close`](Self::close).
+    /// Opens a node. It is kept until [`close`](Self::close) was called as often as this.
     fn open(&self, ino: u64) -> Result<Handle<Self::Open>>;
 
     fn close(&self, ino: u64);
 
-    /// Fills `buf`, which lies within the file.
+    /// Fills `buf`, whose range lies within the file.
     fn read(&self, open: &Self::Open, offset: u64, buf: &mut [u8]) -> Result<()>;
 
-    /// Returns where the bytes of a file begin on the device.
+    /// Returns the offset on the device at which a file's bytes begin.
     fn place(&self, open: &Self::Open) -> Option<u64> {
         let _ = open;
         None
     }
 
-    /// Returns where the bytes of a listed file begin on the device.
+    /// Returns the offset on the device at which a listed file's bytes begin.
     fn place_of(&self, entry: &Listed<Self::Known>) -> Option<u64> {
         let _ = entry;
         None

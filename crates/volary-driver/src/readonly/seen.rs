@@ -1,4 +1,4 @@
-//! The nodes of a lazy tree that somebody has seen.
+//! The nodes of a lazy tree that were looked up or listed.
 
 use super::item::{Content, Item, Owner};
 use super::lazy::Lazy;
@@ -9,8 +9,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use volary_core::{Attach, Attr, Caps, Ctx, Error, FileKind, Kind, NodeId, Result, StatFs};
 
-/// The nodes of a [`Lazy`]. A node is a path: what is made anew under it is the same node. Its number is made from the
-/// path, so it means the same for as long as the tree has such a path.
+/// The nodes of a [`Lazy`]. A node is a path: a file made anew at the path is the same node. The
+/// number is a hash of the path, so it stays the same as long as the tree has the path.
 pub(super) struct Seen<T> {
     format: &'static str,
     tree: T,
@@ -19,7 +19,7 @@ pub(super) struct Seen<T> {
     seen: Mutex<Paths>,
 }
 
-/// What is known of nodes: how their paths are found.
+/// The known nodes, and the memory that they take.
 #[derive(Default)]
 struct Paths {
     nodes: HashMap<u64, Node>,
@@ -35,25 +35,25 @@ struct Node {
 
 /// The root's number.
 const ROOT: u64 = 1;
-/// Numbers and cookies are below: no cookie is the largest that there can be.
+/// Numbers and cookies are below this. So no cookie is the largest number.
 const LIMIT: u64 = 1 << 63;
-/// About what a node takes in memory beside its name.
+/// Approximate memory for a node besides its name.
 const NODE_BYTES: u64 = size_of::<Node>() as u64 + 64;
-/// The least memory that a tree is attached with, in bytes.
+/// The least memory for a tree, in bytes.
 const MEMORY_MIN: u64 = 64 << 10;
 
-/// Returns a number from 2 to [`LIMIT`] - 1 for a text after another (FNV-1a).
+/// Returns the hash of a text and the number before it, from 2 to [`LIMIT`] - 1 (FNV-1a).
 fn hash(before: u64, text: &[u8]) -> u64 {
     let all = before.to_le_bytes().into_iter().chain(text.iter().copied());
     let hash = all.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });
-    // The lower bits are the better ones.
+    // The lower bits are better distributed.
     (hash % LIMIT).max(ROOT + 1)
 }
 
 impl Paths {
-    /// Returns the number of an entry, which is known from now on.
+    /// Returns the number of an entry, and remembers the entry.
     fn number(&mut self, parent: u64, name: &[u8], kind: FileKind) -> u64 {
         let mut ino = hash(parent, name);
         loop {
@@ -92,7 +92,8 @@ impl Paths {
         Ok(names.join(&b'/'))
     }
 
-    /// Forgets the nodes that are neither open nor on the way to one that is, or to `keep`.
+    /// Forgets the nodes that are neither open nor ancestors of an open node, nor `keep` or its
+    /// ancestors.
     fn shrink(&mut self, keep: u64) {
         let open = self.nodes.iter().filter(|(_, node)| node.opens > 0);
         let mut todo: Vec<u64> = open.map(|(ino, _)| *ino).chain([keep]).collect();
@@ -113,7 +114,7 @@ impl Paths {
     }
 }
 
-/// Where a node is: the path of its directory, and its name there.
+/// A node's place: the path of its directory, and its name there.
 struct Spot {
     dir: Vec<u8>,
     name: Box<[u8]>,
@@ -144,10 +145,10 @@ impl<T: Lazy> Seen<T> {
         })
     }
 
-    /// Returns what is now at a node's path.
+    /// Returns the current entry at a node's path.
     ///
     /// # Errors
-    /// `Stale` if there is nothing, or of another kind.
+    /// `Stale` if there is none, or one of another kind.
     fn item(&self, ino: u64) -> Result<Item<T::File>> {
         if ino == ROOT {
             return Ok(Item::dir());
@@ -170,10 +171,10 @@ impl<T: Lazy> Seen<T> {
         Ok(item.attr(id, self.owner, nlink))
     }
 
-    /// Makes an entry known.
+    /// Remembers an entry, and returns its number.
     ///
     /// # Errors
-    /// `TooManyOpen` if there is no memory but for what is open.
+    /// `TooManyOpen` if open nodes take all of the memory.
     fn number(&self, dir: u64, name: &[u8], kind: FileKind) -> Result<u64> {
         let mut seen = self.seen.lock();
         if seen.used >= self.memory {
@@ -190,7 +191,7 @@ impl<T: Lazy> Seen<T> {
     }
 }
 
-/// What is not found is a node that is gone.
+/// Turns `NotFound` into `Stale`: the node is gone.
 fn gone(e: Error) -> Error {
     match e.kind() {
         Kind::NotFound => Kind::Stale.into(),
@@ -256,7 +257,8 @@ impl<T: Lazy> Nodes for Seen<T> {
         let (mut cookies, mut used) = (HashSet::new(), 0);
         let mut all = self.tree.list(&path).map_err(gone)?;
         all.retain(|(name, _)| is_name(name));
-        // Of one name the last counts. In this order the same entries have the same cookies.
+        // If a name comes twice, the last one counts. The sorting gives the same entries the same
+        // cookies.
         all.reverse();
         all.sort_by(|(a, _), (b, _)| a.cmp(b));
         all.dedup_by(|(a, _), (b, _)| a == b);

@@ -1,4 +1,4 @@
-//! The file system over the nodes.
+//! The file system over the nodes of either kind of tree.
 
 use super::listing::NAME_MAX;
 use super::nodes::{Handle, Listed, Nodes};
@@ -30,7 +30,7 @@ enum What<N: Nodes> {
     Other,
 }
 
-/// The entries of a directory as they were when its listing began.
+/// The entries of a directory, as they were when its listing began.
 type Listing<N> = Option<Arc<[Listed<<N as Nodes>::Known>]>>;
 
 impl<N: Nodes> Served<N> {
@@ -49,7 +49,7 @@ impl<N: Nodes> Served<N> {
         }
     }
 
-    /// Returns a node's number, if it can be one of this volume.
+    /// Returns a node's number, if its generation is this volume's.
     fn number(&self, node: NodeId) -> Result<u64> {
         self.alive()?;
         match node.generation == self.nodes.generation() {
@@ -58,7 +58,7 @@ impl<N: Nodes> Served<N> {
         }
     }
 
-    /// Returns a directory's number.
+    /// Returns the number of a node that must be a directory.
     fn dir(&self, node: NodeId) -> Result<u64> {
         let ino = self.number(node)?;
         match self.nodes.kind(ino)? {
@@ -79,7 +79,7 @@ impl<N: Nodes> Served<N> {
         NodeId::new(ino, self.nodes.generation()).ok_or_else(|| Kind::Stale.into())
     }
 
-    /// Returns an open file, and how many bytes of it lie from `offset` on.
+    /// Returns how many bytes an open file has from `offset` on.
     fn file(&self, open: &Opened<N>, offset: u64) -> Result<u64> {
         self.alive()?;
         match open.what {
@@ -267,7 +267,7 @@ impl<N: Nodes> FileSystem for Served<N> {
     }
 }
 
-/// Adds an extent of `len` bytes from `offset` on, of a file that begins at `place` on the device.
+/// Adds the extent of `len` bytes from `offset` on, of a file that begins at `place` on the device.
 fn add_extent(out: &mut Vec<Extent>, place: Option<u64>, offset: u64, len: u64) -> Result<()> {
     if len > 0 {
         let place = place.ok_or(Kind::Unsupported)?;

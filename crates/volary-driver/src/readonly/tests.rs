@@ -6,7 +6,7 @@ use volary_layers::{Count, DirCache, Munge, ReadOnly, Side};
 use volary_testkit::volumes::as_root;
 use volary_testkit::{Fresh, Suite};
 
-/// Tells what a closure tells; the bytes of a file are its number and the offset.
+/// A tree that a closure lists. The bytes of a file are its number plus the offset.
 struct Told<L>(L);
 
 impl<L: Fn(&mut Listing<u8>) -> Result<()> + Send + Sync + 'static> Tree for Told<L> {
@@ -303,7 +303,7 @@ fn entries_past_the_memory_are_refused_in_words() {
     assert!(attach("told", Told(deep), &how).is_err());
 }
 
-/// Keys with slashes, which can change.
+/// A changeable store of keys, in which slashes separate directories.
 #[derive(Default)]
 struct Keys(Mutex<BTreeMap<String, Vec<u8>>>);
 
@@ -455,7 +455,7 @@ fn nodes_past_the_memory_are_forgotten_but_for_open_ones() {
     });
 }
 
-/// Keeps less than can be shown, and claims something more.
+/// A format with fewer abilities than can be shown, and a claim beyond them.
 struct Narrow;
 
 impl Tree for Narrow {

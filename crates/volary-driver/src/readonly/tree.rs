@@ -1,43 +1,45 @@
-//! The trait of what can tell all its entries at once.
+//! The trait for trees that can list all entries at once.
 
 use super::listing::Listing;
 use volary_core::{Caps, Result};
 
-/// What can tell all its entries at once.
+/// A tree that can list all its entries at once.
 pub trait Tree: Send + Sync + 'static {
-    /// What [`read`](Self::read) finds a file's bytes by: an offset, say.
+    /// The key by which [`read`](Self::read) finds a file's bytes, such as an offset.
     type File: Send + Sync + 'static;
 
-    /// Whether all files lie in one piece on the device, uncompressed: then [`place`](Self::place) says where. If some
-    /// are packed, it stays `false`.
+    /// Whether every file lies in one piece on the device, uncompressed. Then
+    /// [`place`](Self::place) returns its offset. It must be `false` if some files are packed.
     const HAS_PLACES: bool = false;
 
-    /// Tells `out` of every entry. Called once, by [`attach`](super::attach).
+    /// Passes every entry to `out`. [`attach`](super::attach) calls it once.
     ///
     /// # Errors
-    /// `Corrupt` for what makes no sense; what `out` answers.
+    /// `Corrupt` for damage; those of `out`.
     fn list(&self, out: &mut Listing<Self::File>) -> Result<()>;
 
-    /// Fills `buf` with the file's bytes from `offset` on. All of them lie before the size that the entry told.
+    /// Fills `buf` with the file's bytes from `offset` on. They lie within the size of its entry.
     ///
     /// # Errors
     /// `Corrupt`, `Io`.
     fn read(&self, file: &Self::File, offset: u64, buf: &mut [u8]) -> Result<()>;
 
-    /// Returns where the file's bytes begin on the device: bulk reads go there in the order of the disk.
+    /// Returns the offset on the device at which the file's bytes begin. Bulk reads go there in
+    /// device order.
     fn place(&self, file: &Self::File) -> Option<u64> {
         let _ = file;
         None
     }
 
-    /// Returns what the format can keep of `most`, which is what can be shown:
-    /// `Caps { time_step: 1_000_000_000, ..most.without(Caps::HARD_LINKS) }` of one that has whole seconds, and no
-    /// hard links. What it claims beyond `most` does not count. Default: all.
+    /// Returns the abilities that the format has, out of `most`, which this adapter can show. For a
+    /// format with whole seconds and no hard links:
+    /// `Caps { time_step: 1_000_000_000, ..most.without(Caps::HARD_LINKS) }`. Abilities beyond
+    /// `most` are ignored. Default: all.
     fn caps(&self, most: Caps) -> Caps {
         most
     }
 
-    /// Returns how large the volume is in bytes, for people who ask.
+    /// Returns the size of the volume in bytes, for `statfs`.
     fn size(&self) -> u64 {
         0
     }

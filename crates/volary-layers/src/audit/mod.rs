@@ -1,4 +1,4 @@
-//! Writes a line for each change, and for reads if they are asked for.
+//! Writes a line for each change, and on request for each read.
 
 mod reads;
 
@@ -13,23 +13,24 @@ use volary_core::{
     RenameFlags, Result, SetAttr, SetTime, escape,
 };
 
-/// Where the lines of an [`Audit`] go.
+/// The destination of the lines of an [`Audit`].
 pub type AuditSink = Box<dyn Write + Send>;
 
-/// Writes one line for each call that changes something, when it has been
-/// answered: when (seconds since 1970), who, what, and the answer:
+/// Writes one line for each call that changes something, once it has been answered. The line has
+/// the time (seconds since 1970), the caller, the call and the answer:
 ///
 /// ```text
 /// 1700000000.000000000 uid=1000 gid=100 unlink dir=1 name="a b" -> ok
 /// 1700000000.000000000 uid=1000 gid=100 write open=7 offset=0 len=512 -> NoSpace
 /// ```
 ///
-/// Refused changes have their lines too. `create` and `open` to write tell the
-/// node and the open, so that later lines about the open can be followed. Names
-/// and targets are escaped: a line stays a line.
+/// Refused changes have lines too. Lines of `create` and of `open` for writing have the node and
+/// the open, so that later lines about the open can be followed. Names and targets are escaped: a
+/// line stays a line.
 ///
-/// [With reads](Self::with_reads), what looks at names and content has lines as well, refused
-/// or not: `lookup`, `open`, `close`, `read`, `readdir`, `readlink`, `getxattr`, `listxattr`:
+/// [With reads](Self::with_reads), calls that look at names and content have lines as well, refused
+/// or not. These are `lookup`, `open`, `close`, `read`, `readdir`, `readlink`, `getxattr` and
+/// `listxattr`:
 ///
 /// ```text
 /// 1700000000.000000000 uid=1000 gid=100 lookup dir=1 name="a b" -> ok node=5
@@ -39,13 +40,13 @@ pub type AuditSink = Box<dyn Write + Send>;
 /// 1700000009.000000000 reads-end size=67108864
 /// ```
 ///
-/// There are at most so many of these a second, and bytes of them in all: what is left out is
-/// counted, and told with the next line about a read and when the volume is detached;
-/// `reads-end` says that no more come. Lines about changes are never left out.
+/// Lines about reads are limited in number per second, and in bytes in all. Calls that are left out
+/// are counted; the count is written with the next line about a read and when the volume is
+/// detached. `reads-end` says that no more follow. Lines about changes are never left out.
 ///
-/// A line that cannot be written fails no call that has happened, but every
-/// later one that has lines (`Io`): nothing goes on unseen. Changes no caps. Put it on top, to
-/// see what clients ask for, or lowest, to see what reaches the volume.
+/// If a line cannot be written, its call still succeeds, but every later call that needs a line
+/// fails (`Io`): nothing goes on unseen. Changes no caps. Put the layer on top to see what clients
+/// ask for, or lowest to see what reaches the volume.
 pub struct Audit {
     below: Fs,
     sink: Mutex<Sink>,
@@ -65,7 +66,7 @@ impl Sink {
 }
 
 impl Audit {
-    /// Over `below`; each line is one write to `sink`.
+    /// Puts the layer over `below`; each line is one write to `sink`.
     pub fn new(below: Fs, sink: AuditSink) -> Self {
         let sink = Mutex::new(Sink {
             to: sink,
@@ -75,18 +76,18 @@ impl Audit {
         Self { below, sink }
     }
 
-    /// With lines about reads, within these bounds.
+    /// Adds lines about reads, within these bounds.
     #[must_use]
     pub fn with_reads(mut self, bounds: AuditReads) -> Self {
         self.sink.get_mut().reads = Some(Reads::new(bounds));
         self
     }
 
-    /// From words: `FILE`, with `,reads` after it for lines about reads, and `,rate=N` and
-    /// `,size=SIZE` for their bounds.
+    /// Parses `FILE`, with `,reads` after it for lines about reads, and `,rate=N` and `,size=SIZE`
+    /// for their bounds.
     ///
     /// # Errors
-    /// `Invalid`, saying what is expected; those of opening the file.
+    /// `Invalid`, which says what is expected; those of opening the file.
     pub fn parse(below: Fs, outside: &dyn Outside, text: &str) -> Result<Self> {
         let (file, bounds) = reads::parse(text)?;
         let audit = Self::new(below, outside.append(file)?);
@@ -96,10 +97,10 @@ impl Audit {
         })
     }
 
-    /// Returns the file that [`parse`](Self::parse) has its lines appended to.
+    /// Returns the file to which [`parse`](Self::parse) has lines appended.
     ///
     /// # Errors
-    /// `Invalid`, as there.
+    /// `Invalid`, as for [`parse`](Self::parse).
     pub fn file_of(text: &str) -> Result<&str> {
         reads::parse(text).map(|(file, _)| file)
     }
@@ -114,7 +115,7 @@ impl Audit {
         Ok(())
     }
 
-    /// Makes the call and writes its line; `told` adds what a success gave.
+    /// Makes the call and writes its line; `told` adds the result of a success to it.
     fn told<T>(
         &self,
         cx: Option<&Ctx<'_>>,
@@ -151,7 +152,7 @@ impl Audit {
         answer
     }
 
-    /// Tells how many reads were left out, if any were.
+    /// Writes how many reads were left out, if any were.
     fn tell_left_out(&self, cx: &Ctx<'_>) {
         let mut sink = self.sink.lock();
         let lines = sink.reads.as_mut().map(|reads| reads.left_out(cx.now));
@@ -165,7 +166,7 @@ impl Audit {
     }
 }
 
-/// When, who, what, and the answer.
+/// Formats a line: the time, the caller, the call and the answer.
 fn line<T>(
     cx: Option<&Ctx<'_>>,
     what: &str,
@@ -401,7 +402,7 @@ impl Layer for Audit {
         )
     }
 
-    /// Returns what a driver's own codes change is not known: each has its line.
+    /// Writes a line for each ioctl: what a driver's own codes change is not known.
     fn ioctl(&self, cx: &Ctx<'_>, open: OpenId, code: u32, input: &[u8]) -> Result<Vec<u8>> {
         let what = format!("ioctl open={} code={code:#x}", open.0);
         self.quiet(cx, &what, || self.below.ioctl(cx, open, code, input))

@@ -1,4 +1,4 @@
-//! How many lines about reads there are.
+//! Limits the lines about reads.
 
 use std::fmt::Write as _;
 use volary_core::{Error, Kind, Options, Result, Time};
@@ -22,7 +22,7 @@ impl Default for AuditReads {
     }
 }
 
-/// Returns a file, and the bounds that stand after it: its name may have commas in it.
+/// Splits off the bounds after a file's name, which may itself contain commas.
 pub(super) fn parse(text: &str) -> Result<(&str, Option<AuditReads>)> {
     let (mut file, mut bounds, mut reads) = (text, AuditReads::default(), false);
     while let Some((before, word)) = file.rsplit_once(',') {
@@ -54,7 +54,7 @@ fn bad(text: &str) -> Error {
     Error::note(Kind::Invalid, words)
 }
 
-/// What there was of them.
+/// The lines about reads so far.
 pub(super) struct Reads {
     bounds: AuditReads,
     second: i64,
@@ -76,7 +76,7 @@ impl Reads {
         }
     }
 
-    /// Returns what is to be written for a read with this line.
+    /// Returns the text to write for a read with this line; empty if it is left out.
     pub(super) fn admit(&mut self, now: Time, line: &str) -> String {
         if self.second != now.secs {
             (self.second, self.lines) = (now.secs, 0);
@@ -97,7 +97,8 @@ impl Reads {
         self.left_out(now) + line
     }
 
-    /// A line about how many were left out since the last such line, if any were.
+    /// Returns a line with the number of lines left out since the last such line, or nothing if
+    /// there were none.
     pub(super) fn left_out(&mut self, now: Time) -> String {
         let mut line = String::new();
         let left_out = std::mem::take(&mut self.left_out);

@@ -1,4 +1,4 @@
-//! Finds names in any case of letters.
+//! Finds names in any case.
 
 mod names;
 
@@ -10,22 +10,21 @@ use volary_core::{
     OpenId, RenameFlags, Result, SetAttr, Watch,
 };
 
-/// Makes a volume that tells upper from lower case find names in any case, and
-/// keep them as they were given: what DOS, Windows and SMB clients expect.
+/// Makes a case-sensitive volume case-insensitive and case-preserving, as DOS, Windows and SMB
+/// clients expect.
 ///
-/// A name that is there as it is asked for is that one. Otherwise the entry is
-/// meant whose name is the same after [`fold`](volary_core::fold); where there are several (made
-/// without this layer), the first in the order of bytes. Making a name whose
-/// twin is there finds it taken. A rename that changes the case alone gives the
-/// entry its new spelling; one that replaces a twin gives it the spelling asked
-/// for, in a second step: a crash in between leaves the old spelling.
+/// A name that matches exactly has precedence. Otherwise the name refers to the entry whose name is
+/// the same after [`fold`](volary_core::fold). If there are several (made without this layer), the
+/// first in byte order counts. Making an entry fails or replaces as if a name that differs only in
+/// case were the same. A rename that changes only the case gives the entry its new spelling. One
+/// that replaces an entry of another spelling corrects the spelling in a second step: a crash in
+/// between leaves the old spelling.
 ///
-/// Takes away [`Caps::CASE_SENSITIVE`]. Names of directories that were searched
-/// are kept in memory, at most about [`NAMES_MAX`] bytes, changed by what goes
-/// through the layer and forgotten on news from the volume ([`Caps::WATCH`]);
-/// others who change a volume that brings no news are not noticed before the
-/// directory is forgotten. Making, removing and renaming run one at a time.
-/// Best near the top: below it, layers see names as the volume has them.
+/// Takes away [`Caps::CASE_SENSITIVE`]. Names of directories that were searched are cached, at most
+/// about [`NAMES_MAX`] bytes. Calls through the layer update the cache, and change reports from the
+/// volume ([`Caps::WATCH`]) clear it. If a volume without such reports is changed by others, the
+/// change is not noticed before the directory leaves the cache. Making, removing and renaming run
+/// one at a time. Best near the top: layers below it see names as the volume has them.
 pub struct CaseFold {
     below: Fs,
     /// Held for reading while a name is looked up, for writing while one changes.
@@ -34,15 +33,14 @@ pub struct CaseFold {
     _watch: Option<Watch>,
 }
 
-/// About how much memory the names of directories may take, in bytes.
+/// Roughly the memory that cached names of directories may take, in bytes.
 pub const NAMES_MAX: usize = 16 << 20;
 
 impl CaseFold {
-    /// Over `below`.
+    /// Puts the layer over `below`.
     ///
     /// # Errors
-    /// `Invalid` over a volume that does not tell upper from lower case, or
-    /// does not keep the case.
+    /// `Invalid` over a volume that is case-insensitive, or does not preserve the case.
     pub fn new(below: Fs) -> Result<Self> {
         let caps = below.caps();
         if !caps.has(Caps::CASE_SENSITIVE | Caps::CASE_KEEPING) {
@@ -63,7 +61,7 @@ impl CaseFold {
         })
     }
 
-    /// Returns the name of an entry as the volume has it, if there is one.
+    /// Returns the name of an entry as the volume spells it; `None` if there is no entry.
     fn spelled(&self, cx: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<Option<Vec<u8>>> {
         if let Some(known) = self.names.lock().find(dir, name) {
             return Ok(known);
@@ -71,8 +69,8 @@ impl CaseFold {
         names::load(&self.below, &self.names, cx, dir, name)
     }
 
-    /// Returns the name of an entry as the volume has it, or the name that was asked for if
-    /// there is none.
+    /// Returns the name of an existing entry as the volume spells it, or else the name that was
+    /// asked for.
     fn to_make(&self, cx: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<Vec<u8>> {
         let found = self.spelled(cx, dir, name)?;
         Ok(found.unwrap_or_else(|| name.as_bytes().to_vec()))
@@ -85,7 +83,7 @@ impl CaseFold {
         found.ok_or_else(|| Kind::NotFound.into())
     }
 
-    /// Makes an entry, under the name that is there if one is.
+    /// Makes an entry, under the existing spelling if there is one.
     fn make<T>(
         &self,
         cx: &Ctx<'_>,
@@ -114,7 +112,7 @@ impl CaseFold {
         Ok(())
     }
 
-    /// Moves an entry within or between directories, and notes it.
+    /// Renames an entry below, and updates the cached names.
     fn move_entry(
         &self,
         cx: &Ctx<'_>,
@@ -132,7 +130,7 @@ impl CaseFold {
         Ok(())
     }
 
-    /// Puts an entry in the place of another that is spelled differently.
+    /// Replaces an entry whose name is spelled differently.
     fn replace(
         &self,
         cx: &Ctx<'_>,
@@ -149,7 +147,7 @@ impl CaseFold {
         if taken.1 == name {
             return Ok(());
         }
-        // What was asked for is done; the spelling is all that can be missing.
+        // The replacement is done; only the spelling can still fail.
         let respelled = self.move_entry(cx, taken, (taken.0, name), RenameFlags::KEEP);
         respelled.or(Ok(()))
     }
@@ -251,7 +249,7 @@ impl Layer for CaseFold {
         let same_entry = from == to && old == taken;
         match flags {
             RenameFlags::SWAP => self.move_entry(cx, (from, &old), (to, &taken), flags),
-            // The name is taken: the volume says what is wrong first.
+            // The name is taken: the volume decides which error comes first.
             RenameFlags::KEEP if !same_entry || name == new_name => {
                 self.move_entry(cx, (from, &old), (to, &taken), flags)
             }
@@ -264,7 +262,7 @@ impl Layer for CaseFold {
     }
 }
 
-/// Forgets what the volume says has changed.
+/// Clears cached names that the volume reports as changed.
 struct News(Arc<Mutex<Names>>);
 
 impl ChangeSink for News {

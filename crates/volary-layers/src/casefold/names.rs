@@ -1,11 +1,11 @@
-//! The names of directories, by what is the same in any case.
+//! The cached names of directories, by their folded form.
 
 use crate::bounded::Bounded;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use volary_core::{Cookie, Ctx, DirBuf, Fs, Kind, Mode, Name, NodeId, OpenId, Result, fold};
 
-/// The names of one directory: folded, and as they are, sorted.
+/// The names of one directory: for each folded name the real ones, sorted.
 #[derive(Default)]
 struct Dir {
     names: HashMap<Vec<u8>, Vec<Vec<u8>>>,
@@ -37,7 +37,7 @@ impl Dir {
     }
 }
 
-/// Returns what a name takes in memory, about.
+/// Returns roughly the memory that a name takes, in bytes.
 fn weight(name: &[u8]) -> usize {
     2 * name.len() + 128
 }
@@ -51,12 +51,12 @@ fn best(twins: &[Vec<u8>], name: &[u8]) -> Option<Vec<u8>> {
 pub(super) struct Names {
     dirs: Bounded<NodeId, Dir>,
     dir_max: usize,
-    /// Grows when something is forgotten that may be being read just now.
+    /// Grows when a directory is forgotten, so that a reading in progress is not cached.
     news: u64,
 }
 
 impl Names {
-    /// For about `max` bytes.
+    /// Makes a cache of about `max` bytes.
     pub(super) fn new(max: usize) -> Self {
         Self {
             dirs: Bounded::new(max, |dir: &Dir| dir.weight + 256),
@@ -65,8 +65,8 @@ impl Names {
         }
     }
 
-    /// Returns the name as it is in the directory, if it is; `None` if the directory
-    /// is not known.
+    /// Returns the name as the directory spells it, or `Some(None)` if it has no such name. `None`
+    /// if the directory is not cached.
     pub(super) fn find(&mut self, dir: NodeId, name: Name<'_>) -> Option<Option<Vec<u8>>> {
         self.dirs.get(&dir).map(|dir| dir.find(name))
     }
@@ -99,8 +99,8 @@ impl Names {
     }
 }
 
-/// Reads a directory's names, keeps them if they are not too many, and looks for
-/// one. A caller who may not list the directory finds only what is spelled so.
+/// Reads a directory's names, caches them if they are not too many, and looks for one. A caller who
+/// may not list the directory finds only an exact match.
 pub(super) fn load(
     fs: &Fs,
     names: &Mutex<Names>,
@@ -129,7 +129,7 @@ pub(super) fn load(
     Ok(best(&twins, name.as_bytes()))
 }
 
-/// Returns the names that are the same as `name`, sorted, and all of the directory's if
+/// Returns the names that fold to the same as `name`, sorted, and all names of the directory if
 /// they weigh at most `max`.
 fn read(
     fs: &Fs,

@@ -1,20 +1,19 @@
-//! Blocks of files: where they are, and what is in them.
+//! Blocks of files: their layout, and sealing and opening them.
 //!
 //! | byte | file below |
 //! |---|---|
-//! | 0 | `VolCrypt`, and the file's id: 24 bytes by which its key is made |
-//! | 32 + 4136 n | block n: nonce, 24 bytes; up to 4096 sealed; tag, 16 |
+//! | 0 | `VolCrypt`, and the file's id: 24 bytes from which its key is derived |
+//! | 32 + 4136 n | block n: nonce, 24 bytes; up to 4096 bytes encrypted; tag, 16 |
 //!
-//! An empty file has no header. A block is bound to its number, and to whether
-//! it is the file's last; one that once was may stand before others. All zeros are
-//! a hole.
+//! An empty file has no header. A block is bound to its number, and to whether it is the file's
+//! last. A block that was sealed as the last may later have others after it. All zeros are a hole.
 
 use super::keys::{Keys, broken};
 use chacha20poly1305::aead::{Aead, Payload};
 use chacha20poly1305::{XChaCha20Poly1305, XNonce};
 use volary_core::{Error, Result, is_zero};
 
-/// Bytes of a block, and what it takes below.
+/// Bytes of a block, in plain and as stored below.
 pub(super) const BLOCK: u64 = 4096;
 pub(super) const STORED: u64 = BLOCK + OVER;
 const OVER: u64 = 40;
@@ -22,7 +21,7 @@ const OVER: u64 = 40;
 pub(super) const HEAD: u64 = 32;
 const MAGIC: [u8; 8] = *b"VolCrypt";
 
-/// Returns the length below of a file of `size` bytes.
+/// Returns the length below of a file that has `size` bytes above.
 pub(super) fn stored_size(size: u64) -> u64 {
     if size == 0 {
         return 0;
@@ -33,7 +32,7 @@ pub(super) fn stored_size(size: u64) -> u64 {
     blocks.saturating_add(HEAD)
 }
 
-/// Returns the size of a file whose length below is `stored`.
+/// Returns the size above of a file whose length below is `stored`.
 pub(super) fn size_of(stored: u64) -> u64 {
     let Some(blocks) = stored.checked_sub(HEAD) else {
         return 0;
@@ -42,7 +41,7 @@ pub(super) fn size_of(stored: u64) -> u64 {
     whole * BLOCK + part.saturating_sub(OVER)
 }
 
-/// Returns where block `n` is below.
+/// Returns the offset of block `n` in the file below.
 pub(super) fn place(n: u64) -> u64 {
     HEAD.saturating_add(n.saturating_mul(STORED))
 }
@@ -71,7 +70,7 @@ fn bound(n: u64, last: bool) -> [u8; 9] {
     bound
 }
 
-/// Block `n` of a file, sealed.
+/// Seals block `n` of a file.
 pub(super) fn seal(
     keys: &Keys,
     cipher: &XChaCha20Poly1305,
@@ -88,17 +87,17 @@ pub(super) fn seal(
     Ok([&nonce[..], &sealed.map_err(|_| broken())?].concat())
 }
 
-/// What is in a block that may be the last.
+/// An opened block.
 pub(super) struct Opened {
     pub(super) plain: Vec<u8>,
-    /// Whether it was sealed as the last one, or is a hole.
+    /// Whether it was sealed as the last block, or is a hole.
     pub(super) can_be_last: bool,
 }
 
 /// Opens block `n`, which is stored as `sealed`.
 ///
 /// # Errors
-/// `Corrupt` for anything but what was sealed there.
+/// `Corrupt` unless it was sealed as this block of this file.
 pub(super) fn open(
     cipher: &XChaCha20Poly1305,
     n: u64,

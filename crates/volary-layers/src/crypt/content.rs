@@ -1,4 +1,4 @@
-//! What files hold, block by block.
+//! The content of files, block by block.
 
 use super::blocks::{self, BLOCK, HEAD, STORED};
 use super::keys::Keys;
@@ -7,11 +7,11 @@ use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::sync::Arc;
 use volary_core::{Ctx, Error, Fs, Kind, NodeId, OpenId, Result, SetAttr};
 
-/// The cipher of a file, once its header was read. Held for reading while the file
-/// is read, for writing while it changes.
+/// The cipher of a file, once its header was read. Read-locked while the file is read, write-locked
+/// while it changes.
 pub(super) type Cipher = RwLock<Option<Arc<XChaCha20Poly1305>>>;
 
-/// An open file below, and what it takes to read and write it.
+/// An open file below, with all that reading and writing it needs.
 pub(super) struct Content<'a> {
     pub(super) fs: &'a Fs,
     pub(super) keys: &'a Keys,
@@ -21,7 +21,7 @@ pub(super) struct Content<'a> {
     pub(super) cipher: &'a Cipher,
 }
 
-/// How much is read below at a time, in blocks.
+/// How many blocks are read below with one call.
 const RUN: u64 = 16;
 
 type Reading<'a> = RwLockReadGuard<'a, Option<Arc<XChaCha20Poly1305>>>;
@@ -33,7 +33,7 @@ impl Content<'_> {
         Ok(blocks::size_of(stored))
     }
 
-    /// Fills `buf` from below; fewer bytes at the end.
+    /// Reads `len` bytes from below, or fewer at the end of the file.
     fn read_below(&self, offset: u64, len: u64) -> Result<Vec<u8>> {
         let mut bytes = vec![0; usize::try_from(len).map_err(|_| Kind::TooBig)?];
         let got = self.fs.read(self.cx, self.open, offset, &mut bytes)?;
@@ -41,7 +41,7 @@ impl Content<'_> {
         Ok(bytes)
     }
 
-    /// Reads the file's cipher, if it is not known.
+    /// Reads the file's header to get its cipher, unless it is known.
     fn load(&self, cipher: &mut Writing<'_>) -> Result<Arc<XChaCha20Poly1305>> {
         if let Some(known) = &**cipher {
             return Ok(known.clone());
@@ -52,7 +52,7 @@ impl Content<'_> {
         Ok(loaded)
     }
 
-    /// Returns the file, held for reading, and its cipher.
+    /// Read-locks the file, and returns its cipher.
     fn reading(&self) -> Result<(Reading<'_>, Arc<XChaCha20Poly1305>)> {
         let held = self.cipher.read();
         if let Some(known) = &*held {
@@ -72,7 +72,7 @@ impl Content<'_> {
             return Ok(0);
         }
         let (_held, cipher) = self.reading()?;
-        // It may have become shorter.
+        // The file may have been truncated since.
         let size = self.size()?;
         let end = offset.saturating_add(buf.len() as u64).min(size);
         let (mut at, mut done) = (offset, 0);
@@ -103,7 +103,7 @@ impl Content<'_> {
         Ok(done)
     }
 
-    /// Writes at `offset`, or at the end; gives the place after it.
+    /// Writes at `offset`, or at the end; returns the offset after the data.
     pub(super) fn write(&self, offset: Option<u64>, data: &[u8]) -> Result<u64> {
         let mut held = self.cipher.write();
         let size = self.size()?;
@@ -126,7 +126,7 @@ impl Content<'_> {
         written.map(|()| end)
     }
 
-    /// Returns the cipher for a change; an empty file gets a header.
+    /// Returns the cipher for a change. An empty file gets a new header first.
     fn ready(&self, held: &mut Writing<'_>, size: u64) -> Result<Arc<XChaCha20Poly1305>> {
         if size > 0 {
             return self.load(held);
@@ -139,7 +139,7 @@ impl Content<'_> {
         Ok(cipher)
     }
 
-    /// Returns the last block as it is stored, to put back if a change fails.
+    /// Returns the last block as it is stored, to restore it if a change fails.
     fn undo(&self, size: u64) -> Result<Vec<u8>> {
         match size.checked_sub(1) {
             None => Ok(Vec::new()),
@@ -147,7 +147,7 @@ impl Content<'_> {
         }
     }
 
-    /// Puts the end of the file back; as far as that goes.
+    /// Restores the end of the file after a failed change; errors are ignored.
     fn put_back(&self, held: &mut Writing<'_>, size: u64, last: &[u8]) {
         let stored = SetAttr::size(blocks::stored_size(size));
         if let Some(at) = size.checked_sub(1) {
@@ -159,8 +159,7 @@ impl Content<'_> {
         let _ = self.fs.setattr(self.cx, self.node, &stored);
     }
 
-    /// Makes the last block, if it is a part of one, long enough for the file to
-    /// go on behind it at `to`.
+    /// Pads a partial last block to its full length, if the file is to continue behind it at `to`.
     fn pad(&self, cipher: &XChaCha20Poly1305, size: u64, to: u64) -> Result<()> {
         let n = size / BLOCK;
         if size.is_multiple_of(BLOCK) || to <= size || to / BLOCK == n {
@@ -184,8 +183,7 @@ impl Content<'_> {
         Ok(())
     }
 
-    /// Writes the blocks that `data` lies in, in one piece, into a file that will
-    /// have `size` bytes and had `had`.
+    /// Writes `data` with one call below, into a file of `had` bytes that will have `size`.
     fn write_blocks(
         &self,
         cipher: &XChaCha20Poly1305,
@@ -220,7 +218,7 @@ impl Content<'_> {
         Ok(())
     }
 
-    /// Sets the size, and whatever else `set` says, below.
+    /// Sets the size below, and all other attributes in `set`.
     pub(super) fn resize(&self, to: u64, set: &SetAttr) -> Result<volary_core::Attr> {
         let mut held = self.cipher.write();
         let size = self.size()?;
@@ -253,8 +251,8 @@ impl Content<'_> {
         done
     }
 
-    /// Makes the block at the new end the last one, or the one at the old end an
-    /// inner one.
+    /// Before a change of size, seals the block at the new end as the last one, or pads the block
+    /// at the old end.
     fn prepare(&self, cipher: &XChaCha20Poly1305, size: u64, to: u64) -> Result<()> {
         if to > size {
             if size.is_multiple_of(BLOCK) {
@@ -276,7 +274,7 @@ impl Content<'_> {
         self.put(cipher, n, true, &plain)
     }
 
-    /// Makes the range a hole; the size stays.
+    /// Turns the range into a hole; the size stays.
     pub(super) fn punch(&self, offset: u64, len: u64) -> Result<()> {
         let mut held = self.cipher.write();
         let size = self.size()?;
@@ -285,7 +283,7 @@ impl Content<'_> {
             return Ok(());
         }
         let cipher = self.load(&mut held)?;
-        // Blocks that are all in it, the last one by its own length.
+        // Blocks that lie wholly in the range, the last one by its own length.
         let first = offset.div_ceil(BLOCK);
         let after = if end == size {
             end.div_ceil(BLOCK)
@@ -319,7 +317,7 @@ fn copy(to: &mut [u8], from: &[u8], len: usize) {
 }
 
 /// # Errors
-/// `Unsupported`, for calls whose meaning ciphertext does not have.
+/// `Unsupported`, for calls that make no sense on ciphertext.
 pub(super) fn refused<T>() -> Result<T> {
     Err(Error::from(Kind::Unsupported))
 }

@@ -1,4 +1,4 @@
-//! The ids of directories: a small file in each, which is never shown.
+//! The ids of directories: each is in a small hidden file in its directory.
 
 use super::names::DirId;
 use crate::bounded::Bounded;
@@ -13,10 +13,10 @@ pub(super) const ID_NAME: &[u8] = b".volary-dir";
 /// The file in the root that holds the volume's header.
 pub(super) const HEADER_NAME: &[u8] = b".volary-crypt";
 
-/// Ids that are remembered.
+/// How many ids are cached.
 const IDS_MAX: usize = 1 << 16;
 
-/// The ids that are known.
+/// The cached ids.
 pub(super) struct Dirs(Mutex<Bounded<NodeId, DirId>>);
 
 impl Dirs {
@@ -24,10 +24,10 @@ impl Dirs {
         Self(Mutex::new(Bounded::new(IDS_MAX, |_| 1)))
     }
 
-    /// Returns the id of a directory, if it has one.
+    /// Returns the id of a directory, or `None` if it has none.
     ///
     /// # Errors
-    /// `Corrupt` for one of another length.
+    /// `Corrupt` for an id of a wrong length.
     pub(super) fn find(&self, fs: &Fs, cx: &Ctx<'_>, dir: NodeId) -> Result<Option<DirId>> {
         if let Some(id) = self.0.lock().get(&dir) {
             return Ok(Some(*id));
@@ -43,7 +43,7 @@ impl Dirs {
         Ok(Some(id))
     }
 
-    /// Gives a directory an id.
+    /// Stores an id in a directory.
     pub(super) fn give(
         &self,
         fs: &Fs,
@@ -57,11 +57,11 @@ impl Dirs {
         Ok(())
     }
 
-    /// Takes the id away from a directory that holds nothing else, so that the
-    /// volume finds it empty; gives it, to be put back.
+    /// Removes the id of a directory that holds nothing else, so that the volume finds it empty.
+    /// Returns the id, so that it can be restored.
     ///
     /// # Errors
-    /// `NotEmpty`.
+    /// `NotEmpty` if there are other entries, or no id.
     pub(super) fn take(&self, fs: &Fs, cx: &Ctx<'_>, dir: NodeId) -> Result<DirId> {
         let not_empty = || Error::from(Kind::NotEmpty);
         let id = self.find(fs, cx, dir)?.ok_or_else(not_empty)?;
@@ -82,7 +82,7 @@ fn holds_only_id(fs: &Fs, cx: &Ctx<'_>, dir: NodeId) -> Result<bool> {
     Ok(end? && out.len() == 1 && out.iter().all(|entry| entry.name == ID_NAME))
 }
 
-/// Returns a small file, if it is there: at most `max` bytes.
+/// Returns the content of a small file, at most `max` bytes, or `None` if it does not exist.
 pub(super) fn read_file(
     fs: &Fs,
     cx: &Ctx<'_>,
@@ -105,7 +105,7 @@ pub(super) fn read_file(
     Ok(Some(bytes))
 }
 
-/// Makes a small file; nothing is left of it if that fails.
+/// Makes a small file, and removes it again if that fails.
 pub(super) fn write_file(
     fs: &Fs,
     cx: &Ctx<'_>,

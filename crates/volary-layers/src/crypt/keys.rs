@@ -1,4 +1,4 @@
-//! The volume's header, and the keys that come of it.
+//! The volume's header, and the keys that are derived from it.
 //!
 //! | byte | header |
 //! |---|---|
@@ -7,7 +7,8 @@
 //! | 12 | Argon2id: memory in KiB, passes, lanes |
 //! | 24 | salt, 16 bytes |
 //! | 40 | nonce, 24 bytes |
-//! | 64 | master key, 32 bytes, and tag, 16: XChaCha20-Poly1305 under the key that Argon2id makes of the passphrase, bound to bytes 0 to 40 |
+//! | 64 | master key, 32 bytes, and tag, 16: XChaCha20-Poly1305 under the key that Argon2id derives
+//! from the passphrase, bound to bytes 0 to 40 |
 
 use crate::Outside;
 use argon2::{Algorithm, Argon2, Params, Version};
@@ -25,10 +26,10 @@ const VERSION: u32 = 1;
 pub(super) const HEADER_LEN: usize = 112;
 const BOUND_LEN: usize = 40;
 
-/// What it costs to try a passphrase.
+/// The cost of trying a passphrase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CryptCost {
-    /// Memory in KiB, 256 MiB at most; times the passes, 1 GiB.
+    /// Memory in KiB, at most 256 MiB; memory times passes is at most 1 GiB.
     pub memory: u32,
     /// Passes over it, 16 at most.
     pub passes: u32,
@@ -37,7 +38,7 @@ pub struct CryptCost {
 }
 
 impl Default for CryptCost {
-    /// 64 MiB, three passes, one lane (RFC 9106, 4).
+    /// Returns 64 MiB, three passes, one lane (RFC 9106, 4).
     fn default() -> Self {
         Self {
             memory: 64 << 10,
@@ -47,13 +48,13 @@ impl Default for CryptCost {
     }
 }
 
-/// More than this is not spent on a header, whatever it says.
+/// The highest cost that is accepted from a header.
 const COST_MAX: CryptCost = CryptCost {
     memory: 256 << 10,
     passes: 16,
     lanes: 16,
 };
-/// The same of its memory, in KiB, times its passes: five times what is usual, some seconds.
+/// The highest product of memory, in KiB, and passes: five times the default, some seconds.
 const WORK_MAX: u32 = 1 << 20;
 
 type Key = Zeroizing<[u8; 32]>;
@@ -61,23 +62,23 @@ type Key = Zeroizing<[u8; 32]>;
 /// The keys of an encrypted volume.
 pub(super) struct Keys {
     content: Key,
-    /// For AES-256-SIV: twice the length.
+    /// The key for names, for AES-256-SIV: twice the length.
     pub(super) names: Zeroizing<[u8; 64]>,
     pub(super) targets: Zeroizing<[u8; 64]>,
     nonces: Nonces,
 }
 
-/// Numbers that are used once: 16 bytes by chance for each attachment, and a count.
+/// Nonces that are never used twice: 16 random bytes for each attachment, and a counter.
 struct Nonces {
     head: [u8; 16],
     count: AtomicU64,
 }
 
 impl Keys {
-    /// Makes a header for new keys.
+    /// Makes new random keys, and a header that holds them.
     ///
     /// # Errors
-    /// Of the world outside; `Invalid` for a cost out of range.
+    /// Those of `outside`; `Unsupported` for a cost out of range.
     pub(super) fn make(
         outside: &dyn Outside,
         passphrase: &[u8],
@@ -106,9 +107,9 @@ impl Keys {
     /// Opens a header.
     ///
     /// # Errors
-    /// `Corrupt` for one that is none; `Unsupported` for another version;
-    /// `NotPermitted` for a wrong passphrase, and for a header that was changed:
-    /// the two cannot be told apart.
+    /// `Corrupt` for a malformed header. `Unsupported` for another version, and for a cost out of
+    /// range. `NotPermitted` for a wrong passphrase, and for a header that was changed: the two
+    /// cannot be told apart.
     pub(super) fn open(outside: &dyn Outside, passphrase: &[u8], header: &[u8]) -> Result<Self> {
         let bad = |what, found: String| Error::corrupt(what, 0, found, "a header of layer crypt");
         let (bound, rest) = header
@@ -173,7 +174,7 @@ impl Keys {
         })
     }
 
-    /// Returns the cipher of a file, by what its header says.
+    /// Returns the cipher of a file, from the id in its header.
     pub(super) fn of_file(&self, id: &[u8; 24]) -> Result<XChaCha20Poly1305> {
         let hkdf = Hkdf::<Sha256>::new(Some(id), &*self.content);
         let mut key = Zeroizing::new([0; 32]);
@@ -182,7 +183,7 @@ impl Keys {
         XChaCha20Poly1305::new_from_slice(&*key).map_err(|_| broken())
     }
 
-    /// Returns a number that was not used before.
+    /// Returns a nonce that was not used before.
     pub(super) fn nonce(&self) -> [u8; 24] {
         let count = self.nonces.count.fetch_add(1, Ordering::Relaxed);
         let mut nonce = [0; 24];
@@ -193,7 +194,7 @@ impl Keys {
     }
 }
 
-/// Returns the cipher that a passphrase makes.
+/// Returns the cipher whose key is derived from a passphrase.
 fn unlock(passphrase: &[u8], salt: &[u8], cost: CryptCost) -> Result<XChaCha20Poly1305> {
     let too_much = cost.memory > COST_MAX.memory
         || cost.passes > COST_MAX.passes
@@ -213,8 +214,8 @@ fn unlock(passphrase: &[u8], salt: &[u8], cost: CryptCost) -> Result<XChaCha20Po
     XChaCha20Poly1305::new_from_slice(&*key).map_err(|_| broken())
 }
 
-/// Returns the error for a cipher that refuses its input. Lengths are checked before, so that it
-/// does not happen.
+/// Returns the error for a cipher that refuses its input. It should not happen, since lengths are
+/// checked before.
 pub(super) fn broken() -> Error {
     Error::note(Kind::Io, "layer crypt: a cipher refused")
 }

@@ -22,49 +22,45 @@ use volary_core::{
     NodeId, OpenId, Result, SetAttr,
 };
 
-/// Keeps names, targets of symlinks and the content of files encrypted on what is
-/// below.
+/// Keeps names, targets of symlinks and the content of files encrypted on the volume below.
 ///
-/// The master key is made by chance when the layer is put over an empty volume
-/// for the first time, and kept there in `.volary-crypt`, sealed under a
-/// passphrase (Argon2id). Content is sealed in blocks of 4096 bytes by
-/// XChaCha20-Poly1305 under a key of each file's own; names by AES-256-SIV, bound
-/// to their directory, whose id is in its file `.volary-dir`. `keys`, `blocks`
-/// and `names` have the layout.
+/// A random master key is made when the layer is first put over an empty volume. It is stored there
+/// in `.volary-crypt`, sealed under a passphrase (Argon2id). Content is sealed in blocks of 4096
+/// bytes by XChaCha20-Poly1305, under a separate key for each file. Names are sealed by AES-256-SIV
+/// and bound to their directory, whose id is in its file `.volary-dir`. `keys`, `blocks` and
+/// `names` describe the layout.
 ///
-/// # What is found out
-/// Any changed bit of a sealed name, target or block (`Corrupt`; a name is not
-/// shown); a block that was moved, within a file or to another; a file that was
-/// cut to a length that it never had.
+/// # What is detected
+/// Any changed bit of a sealed name, target or block (`Corrupt`; such a name is not shown). A block
+/// that was moved, within a file or to another. A file that was cut to a length that it never had.
 ///
-/// # What is not
-/// Whoever can write below can put back what was there before (a block of the
-/// same file, a file, a volume), take files away, exchange whole files under
-/// their names, and blank whole blocks: zeros are a hole. Whoever can read below
-/// sees the shape of the tree, sizes, times, owners and modes, which blocks change,
-/// and which names in one directory are the same over time.
+/// # What is not detected
+/// Anybody who can write below can restore an earlier state (a block of the same file, a file, a
+/// volume), remove files, and exchange whole files under their names. They can also blank whole
+/// blocks, since zeros are a hole. Anybody who can read below sees the shape of the tree, sizes,
+/// times, owners and modes. They also see which blocks change, and when a name in one directory
+/// appears again.
 ///
 /// # What it changes
-/// Adds [`Caps::CASE_SENSITIVE`], [`Caps::CASE_KEEPING`] and [`Caps::ANY_NAME`];
-/// takes away [`Caps::EXTENTS`], [`Caps::PREALLOCATE`], [`Caps::XATTRS`] and
-/// [`Caps::CRASH_SAFE`]: a crash may leave the blocks that were being
-/// written unreadable. Names may be as long as fits in base 32 (143 bytes of
-/// 255). Making, removing and renaming run one at a time, changes to one file too.
-/// To write, the volume must let a file be read.
+/// Adds [`Caps::CASE_SENSITIVE`], [`Caps::CASE_KEEPING`] and [`Caps::ANY_NAME`]. Takes away
+/// [`Caps::EXTENTS`], [`Caps::PREALLOCATE`], [`Caps::XATTRS`] and [`Caps::CRASH_SAFE`]: a crash may
+/// leave blocks unreadable that were being written. Names may be as long as fits in base 32 (143
+/// bytes of 255). Making, removing and renaming run one at a time, and so do changes to one file.
+/// Files must be readable below to be written.
 ///
-/// Put it low: above `subtree`, `idmap` and `munge=below`, below everything that
-/// looks at names or content. A cache of directories belongs above it.
+/// Put it low: above `subtree`, `idmap` and `munge=below`, and below every layer that looks at
+/// names or content. A cache of directories belongs above it.
 pub struct Crypt {
     below: Fs,
     keys: Keys,
     outside: Arc<dyn Outside>,
     dirs: Dirs,
-    /// Held for reading while a name is looked up, for writing while one changes.
+    /// Read-locked while a name is looked up, write-locked while one changes.
     changing: RwLock<()>,
     files: Mutex<Files>,
 }
 
-/// What is open; bounded by the opens below.
+/// The open nodes; bounded by the opens below.
 #[derive(Default)]
 struct Files {
     opens: HashMap<OpenId, NodeId>,
@@ -72,7 +68,7 @@ struct Files {
 }
 
 impl Files {
-    /// Returns a file's cipher, which is kept until it was let go as often.
+    /// Returns a file's cipher. It is kept until `let_go` was called as often as this.
     fn hold(&mut self, node: NodeId) -> Arc<Cipher> {
         let held = self.ciphers.entry(node).or_default();
         held.1 += 1;
@@ -90,13 +86,13 @@ impl Files {
 }
 
 impl Crypt {
-    /// Over a volume that is encrypted, or empty and then made so; trying a
-    /// passphrase for it will cost `cost`.
+    /// Puts the layer over a volume that is encrypted, or over an empty one, which it makes
+    /// encrypted. Each later try of a passphrase for that costs `cost`.
     ///
     /// # Errors
-    /// `Invalid` over a volume that holds something and is not encrypted;
-    /// `ReadOnly` over an empty one that takes no changes; `NotPermitted` for a
-    /// wrong passphrase; `Corrupt`; of the world outside.
+    /// `Invalid` over a volume that is neither encrypted nor empty; `ReadOnly` over an empty one
+    /// that takes no changes; `Unsupported` for a header of another version, or a cost out of
+    /// range; `NotPermitted` for a wrong passphrase; `Corrupt`; those of `outside`.
     pub fn new(
         below: Fs,
         outside: Arc<dyn Outside>,
@@ -125,10 +121,10 @@ impl Crypt {
         })
     }
 
-    /// Returns whether what is below is encrypted already.
+    /// Returns whether the volume below is encrypted already.
     ///
     /// # Errors
-    /// Those of what is below.
+    /// Those of the volume below.
     pub(crate) fn is_made(below: &Fs) -> Result<bool> {
         let (cred, cancel) = (Cred::root(), Cancel::new());
         let cx = Ctx {
@@ -150,16 +146,16 @@ impl Crypt {
         self.dirs.find(&self.below, cx, dir)
     }
 
-    /// Returns a name as it is below, if the directory has an id.
+    /// Returns a name as it is stored below.
     ///
     /// # Errors
-    /// `NotFound`.
+    /// `NotFound` if the directory has no id, and so no entries.
     fn sealed(&self, cx: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<Vec<u8>> {
         let id = self.id(cx, dir)?.ok_or(Kind::NotFound)?;
         names::seal(&self.keys, &id, name.as_bytes())
     }
 
-    /// Returns a name that is to be made; a directory without an id gets one.
+    /// Returns the stored form of a name for a new entry; a directory without an id gets one.
     ///
     /// # Errors
     /// `NameTooLong`.
@@ -182,7 +178,7 @@ impl Crypt {
         Ok(id)
     }
 
-    /// The id's file belongs to whom the directory does, and all may read it.
+    /// Stores a directory's id in a file of the directory's owner, readable by all.
     fn put_id(&self, cx: &Ctx<'_>, dir: NodeId, id: DirId) -> Result<()> {
         let set = if self.below.caps().has(Caps::MODES) {
             let attr = self.below.getattr(cx, dir)?;
@@ -216,13 +212,13 @@ impl Crypt {
     }
 
     /// # Errors
-    /// `Stale` for an open that did not come from here.
+    /// `Stale` for an open that was not made through this layer.
     fn node_of(&self, open: OpenId) -> Result<NodeId> {
         let node = self.files.lock().opens.get(&open).copied();
         node.ok_or_else(|| Kind::Stale.into())
     }
 
-    /// Does something with the content of an open file.
+    /// Calls `act` on the content of an open file.
     fn with_open<T>(
         &self,
         cx: &Ctx<'_>,
@@ -243,7 +239,7 @@ impl Crypt {
         done
     }
 
-    /// Does something with a file's content through an open of its own.
+    /// Calls `act` on a file's content, through an open of its own.
     fn with_node<T>(
         &self,
         cx: &Ctx<'_>,
@@ -267,8 +263,8 @@ impl Crypt {
         answer
     }
 
-    /// Does what the volume refuses with `NotEmpty` because of a directory's id
-    /// alone, once more without it.
+    /// Makes a call that removes or replaces a directory. If the volume answers `NotEmpty`, repeats
+    /// the call with the directory's id file removed, in case that is all it holds.
     fn without_id(&self, cx: &Ctx<'_>, dir: NodeId, call: impl Fn() -> Result<()>) -> Result<()> {
         match call() {
             Err(e) if e == Kind::NotEmpty => {}
@@ -296,7 +292,7 @@ impl Crypt {
     }
 }
 
-/// Makes an empty volume an encrypted one.
+/// Turns an empty volume into an encrypted one.
 fn make(
     below: &Fs,
     cx: &Ctx<'_>,
@@ -310,7 +306,7 @@ fn make(
     let end = below.readdir(cx, open, Cookie::START, &mut out);
     below.close(cx, open)?;
     let mut names = out.iter().map(|entry| entry.name);
-    // What was begun and not ended is no reason against it.
+    // An id file left by an interrupted first attachment does not count as content.
     if !end? || names.any(|name| name != dirs::ID_NAME && name != b"lost+found") {
         let words = "layer crypt: the volume is not encrypted; it can be made so while it is empty";
         return Err(Error::note(Kind::Invalid, words));

@@ -1,9 +1,8 @@
-//! Names and targets of symlinks, as the volume has them.
+//! Names and targets of symlinks, as stored on the volume.
 //!
-//! A name is sealed by AES-256-SIV (RFC 5297), which needs no nonce: in one
-//! directory, the same name is sealed the same. It is bound to the directory's id,
-//! and written in lower-case base 32 (RFC 4648, the extended hex alphabet), which
-//! volumes that do not tell cases apart keep as well.
+//! A name is sealed by AES-256-SIV (RFC 5297), which needs no nonce: in one directory, the same
+//! name always gives the same result. It is bound to the directory's id, and written in lower-case
+//! base 32 (RFC 4648, the extended hex alphabet), which case-insensitive volumes can hold too.
 
 use super::keys::{Keys, broken};
 use aes_siv::KeyInit;
@@ -16,12 +15,12 @@ pub(super) type DirId = [u8; 16];
 
 const TAG: usize = 16;
 
-/// Returns the longest name above, where the longest below is this.
+/// Returns the length of the longest name above, if names below may have `below` bytes.
 pub(super) fn name_max(below: u16) -> u16 {
     (below / 8 * 5 + below % 8 * 5 / 8).saturating_sub(TAG as u16)
 }
 
-/// Returns a name, sealed.
+/// Returns the sealed form of a name.
 pub(super) fn seal(keys: &Keys, dir: &DirId, name: &[u8]) -> Result<Vec<u8>> {
     let sealed = cipher(&keys.names)?
         .encrypt([dir], name)
@@ -29,13 +28,13 @@ pub(super) fn seal(keys: &Keys, dir: &DirId, name: &[u8]) -> Result<Vec<u8>> {
     Ok(BASE32_DNSSEC.encode(&sealed).into_bytes())
 }
 
-/// Returns the name that was sealed; `None` for what was not sealed for this directory.
+/// Returns the plain form of a name; `None` if it was not sealed for this directory.
 pub(super) fn open(keys: &Keys, dir: &DirId, sealed: &[u8]) -> Option<Vec<u8>> {
     let sealed = BASE32_DNSSEC.decode(sealed).ok()?;
     cipher(&keys.names).ok()?.decrypt([dir], &sealed).ok()
 }
 
-/// Returns a symlink's target, sealed, with a nonce: the same target is not seen to be.
+/// Returns the sealed form of a symlink's target. A nonce hides that two targets are the same.
 pub(super) fn seal_target(keys: &Keys, target: &[u8]) -> Result<Vec<u8>> {
     let nonce = keys.nonce();
     let sealed = cipher(&keys.targets)?
@@ -46,7 +45,7 @@ pub(super) fn seal_target(keys: &Keys, target: &[u8]) -> Result<Vec<u8>> {
 }
 
 /// # Errors
-/// `Corrupt` for what was not sealed so.
+/// `Corrupt` if it was not sealed by this layer.
 pub(super) fn open_target(keys: &Keys, sealed: &[u8]) -> Result<Vec<u8>> {
     let bad = || {
         let expected = "one that layer crypt made";
@@ -58,7 +57,7 @@ pub(super) fn open_target(keys: &Keys, sealed: &[u8]) -> Result<Vec<u8>> {
     opened.map_err(|_| bad())
 }
 
-/// Returns the length of a target, by that of what is below.
+/// Returns the length of a target from that of its sealed form.
 pub(super) fn target_len(below: u64) -> u64 {
     let bytes = below / 4 * 3 + below % 4 * 3 / 4;
     bytes.saturating_sub((24 + TAG) as u64)

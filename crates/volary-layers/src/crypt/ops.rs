@@ -1,4 +1,4 @@
-//! The operations.
+//! The file system operations of the layer.
 
 use super::content::refused;
 use super::{Crypt, blocks, names};
@@ -49,7 +49,7 @@ impl Layer for Crypt {
             Err(e) if e == Kind::NotFound => None,
             found => Some(found?),
         };
-        // A file that is cut to nothing loses its header.
+        // Truncating a file to nothing removes its header, so the cached cipher must go.
         let held = there
             .filter(|there| how == Create::Truncate && there.attr.kind == FileKind::File)
             .map(|there| (there.node, self.files.lock().hold(there.node)));
@@ -195,7 +195,7 @@ impl Layer for Crypt {
         refused()
     }
 
-    /// To write a part of a block, the rest must be read.
+    /// Opens for reading too if the caller writes: writing a part of a block needs the rest.
     fn open(&self, cx: &Ctx<'_>, node: NodeId, mode: Mode) -> Result<OpenId> {
         let mode = match mode {
             Mode::Read => Mode::Read,
@@ -232,7 +232,7 @@ impl Layer for Crypt {
         self.with_open(cx, open, |content| content.punch(offset, len))
     }
 
-    /// The bytes on the device are not the file's.
+    /// Refuses: the bytes on the device are ciphertext.
     fn extents(&self, _: &Ctx<'_>, _: OpenId, _: u64, _: u64, _: &mut Vec<Extent>) -> Result<()> {
         refused()
     }

@@ -1,40 +1,40 @@
-//! What is remembered.
+//! The cache of entries and attributes.
 
 use crate::bounded::Bounded;
 use std::collections::HashMap;
 use volary_core::{Attr, Cred, Entry, NodeId, OpenId, Time};
 
-/// Entries and attributes, each with the time at which it was learnt.
+/// Entries and attributes, each with the time at which it was read.
 pub(super) struct Memory {
     attrs: Bounded<NodeId, (Attr, Time)>,
     dirs: Bounded<NodeId, Names>,
     /// How much the names of one directory may weigh.
     dir_max: usize,
-    /// How long it counts, in seconds.
+    /// How long a value stays valid, in seconds; `None` for as long as it is cached.
     age: Option<u64>,
-    /// Changes that have begun and not ended.
+    /// The number of changes in progress.
     changing: u64,
-    /// Changes that have ended, and news that came.
+    /// The number of finished changes and of change reports.
     changes: u64,
-    /// Whom it is for, where callers may see different things.
+    /// The caller for whom the values were read, on volumes where callers may see different things.
     caller: Option<Cred>,
-    /// Which node is open; bounded by the opens below.
+    /// The node of each open; bounded by the opens below.
     opens: HashMap<OpenId, NodeId>,
 }
 
-/// What names of a directory lead to; `None` for nothing.
+/// The nodes that names of a directory refer to; `None` for a name that does not exist.
 #[derive(Default)]
 struct Names {
     names: HashMap<Vec<u8>, (Option<NodeId>, Time)>,
     weight: usize,
 }
 
-/// As of which change something is asked below; what comes of it is kept only
-/// if none has come since.
+/// The number of changes when a question was sent below. The answer is cached only if no change
+/// came since.
 #[derive(Clone, Copy)]
 pub(super) struct Ticket(Option<u64>);
 
-/// What an entry and a node take in memory, about.
+/// Roughly the memory that an entry and a node take, in bytes.
 const ENTRY_WEIGHT: usize = 160;
 const ATTR_WEIGHT: usize = 320;
 
@@ -79,8 +79,8 @@ impl Memory {
         self.is_fresh(learnt, now).then_some(attr)
     }
 
-    /// Returns what a name leads to, with the attributes if they are known; `Some(None)`
-    /// if it is known to lead nowhere.
+    /// Returns the node that a name refers to, with its attributes if they are cached. `Some(None)`
+    /// if the name is known not to exist.
     pub(super) fn entry(
         &mut self,
         now: Time,
@@ -136,7 +136,7 @@ impl Memory {
         self.changes += 1;
     }
 
-    /// Something has changed that did not come through here.
+    /// Notes a change that did not come through this layer.
     pub(super) fn heard(&mut self) {
         self.changes += 1;
     }

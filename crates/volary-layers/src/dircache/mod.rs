@@ -1,4 +1,4 @@
-//! Remembers entries and attributes.
+//! Caches entries and attributes.
 
 mod memory;
 
@@ -10,34 +10,31 @@ use volary_core::{
     Layer, Mode, Name, NodeId, OpenId, Options, RenameFlags, Result, SetAttr, Watch,
 };
 
-/// Remembers what names lead to, that names are not there, and attributes, for
-/// volumes where asking takes long: a network's, a host's, or one under a layer
-/// that encrypts.
+/// Caches the nodes that names refer to, names that do not exist, and attributes. For volumes that
+/// answer slowly: over a network, on the host, or under a layer that encrypts.
 ///
-/// What a change through the layer touches is forgotten before the change begins
-/// and again when it has ended; news from the volume ([`Caps::WATCH`]) is acted on
-/// when it comes. While something changes, nothing new is remembered. So nobody
-/// sees what was before a change that has ended, but for times of last access,
-/// which may lag by reads since they were asked for.
+/// Values that a change through the layer affects are dropped before the change begins and again
+/// when it has ended. Change reports from the volume ([`Caps::WATCH`]) take effect when they come.
+/// While a change is in progress, nothing new is cached. So nobody sees a state from before a
+/// finished change. Only access times may lag behind by the reads since they were cached.
 ///
-/// Over a volume that others change (one that checks access itself or shares its
-/// locks) and that brings no news, what is remembered counts for a second, or
-/// for `age`. Over one that checks access itself, it counts for one caller, and is
-/// forgotten when another asks. At most about `memory` bytes are used.
-/// Changes no caps.
+/// Some volumes are changed by others (they check access themselves or share their locks) and may
+/// not report it. Over such a volume, values are valid for a second, or for `age`. Over a volume
+/// that checks access itself, the cache is for one caller, and is cleared when another calls. At
+/// most about `memory` bytes are used. Changes no caps.
 pub struct DirCache {
     below: Fs,
     memory: Arc<Mutex<Memory>>,
     one_caller: bool,
-    /// Whether a name's change can change what other names lead to.
+    /// Whether changing one name can change what other names refer to.
     has_aliases: bool,
     _watch: Option<Watch>,
 }
 
-/// How much memory is used unless it is said: 8 MiB.
+/// Default for the memory of the cache: 8 MiB.
 pub const CACHE_MEMORY: usize = 8 << 20;
 
-/// What a change touches.
+/// The nodes and names that a change affects.
 #[derive(Default)]
 struct Touched<'a> {
     nodes: [Option<NodeId>; 4],
@@ -45,11 +42,11 @@ struct Touched<'a> {
 }
 
 impl DirCache {
-    /// Over `below`; remembers for `age` seconds, or, without, for as long as
-    /// the contract allows.
+    /// Puts the layer over `below`. Values are valid for `age` seconds, or without it for as long
+    /// as the contract allows.
     ///
     /// # Errors
-    /// Of watching the volume.
+    /// Those of watching the volume.
     pub fn new(below: Fs, memory: usize, age: Option<u64>) -> Result<Self> {
         let caps = below.caps();
         let news = caps.has(Caps::WATCH);
@@ -70,10 +67,10 @@ impl DirCache {
         })
     }
 
-    /// From words: `memory=SIZE`, `age=SECONDS`, or nothing.
+    /// Parses `memory=SIZE`, `age=SECONDS`, both or nothing.
     ///
     /// # Errors
-    /// `Invalid`, saying what is expected; as [`new`](Self::new).
+    /// `Invalid`, which says what is expected; as [`new`](Self::new).
     pub fn parse(below: Fs, text: &str) -> Result<Self> {
         let bad = |_: Error| {
             let words = format!(
@@ -105,12 +102,12 @@ impl DirCache {
         self.lock(cx).keep(ticket, cx.now, dir, name, entry);
     }
 
-    /// Returns the node that a name leads to just now, if that is easily said.
+    /// Returns the node that a name refers to now, if looking it up succeeds.
     fn node_at(&self, cx: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Option<NodeId> {
         self.lookup(cx, dir, name).ok().map(|entry| entry.node)
     }
 
-    /// Makes a change, and forgets what it touches before and after.
+    /// Makes a change, and drops the values that it affects before and after.
     fn change<T>(
         &self,
         touched: &Touched<'_>,
@@ -142,7 +139,7 @@ impl DirCache {
         then(&mut memory);
     }
 
-    /// Changes what an open is of.
+    /// Makes a change to the node of an open.
     fn change_open<T>(&self, open: OpenId, call: impl FnOnce() -> Result<T>) -> Result<T> {
         let node = self.memory.lock().node_of(open);
         self.change(&Touched::nodes([node, None, None, None]), call, |_| None)
@@ -359,7 +356,7 @@ impl Layer for DirCache {
         self.change_open(open, || self.below.allocate(cx, open, offset, len, hole))
     }
 
-    /// Returns what a driver's own codes change is not known.
+    /// Clears the cache: what a driver's own codes change is not known.
     fn ioctl(&self, cx: &Ctx<'_>, open: OpenId, code: u32, input: &[u8]) -> Result<Vec<u8>> {
         let answer = self.below.ioctl(cx, open, code, input);
         let mut memory = self.memory.lock();
@@ -368,14 +365,14 @@ impl Layer for DirCache {
         answer
     }
 
-    /// The last close may give room back.
+    /// Drops the attributes: the last close may free space.
     fn close(&self, cx: &Ctx<'_>, open: OpenId) -> Result<()> {
         let answer = self.change_open(open, || self.below.close(cx, open));
         self.memory.lock().closed(open);
         answer
     }
 
-    /// Nothing that is remembered outlives the attachment.
+    /// Clears the cache, so that it does not outlive the attachment.
     fn detach(&self, cx: &Ctx<'_>) -> Result<()> {
         let answer = self.below.detach(cx);
         let mut memory = self.memory.lock();
@@ -385,7 +382,7 @@ impl Layer for DirCache {
     }
 }
 
-/// Forgets what the volume says has changed.
+/// Drops values that the volume reports as changed.
 struct News(Arc<Mutex<Memory>>);
 
 impl ChangeSink for News {

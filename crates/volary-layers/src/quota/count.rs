@@ -1,4 +1,4 @@
-//! Counts what a volume holds.
+//! Counts the nodes and bytes of a volume.
 
 use super::used::{Used, bytes_of};
 use std::collections::HashSet;
@@ -8,11 +8,10 @@ use volary_core::{
 
 /// Counts every node but the root, each once.
 ///
-/// Memory goes with the directories that are still to be read and the files
-/// with several names.
+/// Memory grows with the directories still to be read and the files with several names.
 ///
 /// # Errors
-/// Of reading the volume.
+/// Those of reading the volume.
 pub(super) fn count(fs: &Fs) -> Result<Used> {
     let (cred, cancel) = (Cred::root(), Cancel::new());
     let cx = Ctx {

@@ -1,4 +1,4 @@
-//! Bounds what owners take.
+//! Limits what owners take.
 
 mod count;
 mod used;
@@ -13,51 +13,49 @@ use volary_core::{
     SetQuota, StatFs,
 };
 
-/// Bounds bytes and nodes, of the whole volume or of each owner by itself.
+/// Limits bytes and nodes, of the whole volume or of each owner.
 ///
-/// A file counts with its length, a symlink with its target's, anything else
-/// with no bytes; each node counts as one, however many names it has, from
-/// when it is made until its last name and last open are gone. The root is not
-/// counted. What would go past a bound answers `Quota` and changes nothing. With
-/// [`QuotaBounds::each`], the owner of a node pays for it, and user 0 has no
-/// bound; giving a file away needs room with the new owner.
+/// A file counts with its length, a symlink with that of its target, anything else with no bytes.
+/// Each node counts as one, however many names it has, from its making until its last name and last
+/// open are gone. The root is not counted. A call that would exceed a limit answers `Quota` and
+/// changes nothing. With [`QuotaBounds::each`], a node counts for its owner, and user 0 has no
+/// limit; giving a file away needs room with the new owner.
 ///
-/// What is there is counted when the layer is put on, by a walk through the whole
-/// volume; nothing is kept on it, so that a crash leaves nothing to mend. A volume
-/// that is over its bound when it is attached takes nothing more, but may shrink.
-/// Changes that do not come through the layer are not seen until then.
+/// When the layer is attached, it counts existing nodes by a walk through the whole volume. It
+/// stores nothing there, so a crash leaves nothing to repair. A volume that is over its limit when
+/// attached accepts nothing more, but may shrink. Changes that bypass the layer are not seen until
+/// the next attachment.
 ///
-/// `statfs` shows the bound as the size and what is left of it as free. With
-/// [`QuotaBounds::each`], `quota` of users tells the bound of each who has
-/// something, and `set_quota` of users answers `NotPermitted`; else, and of groups,
-/// both are the volume's. Takes
-/// away [`Caps::PREALLOCATE`], whose room has no length. Calls that change what
-/// is counted run one after the other. Put it below `crypt` (whose files are
-/// longer below than above), or above to count what users see.
+/// `statfs` shows the limit as the size and the rest of it as free. With [`QuotaBounds::each`],
+/// `quota` of users shows the limit of each owner of a node, and `set_quota` of users answers
+/// `NotPermitted`. Otherwise, and for groups, both are passed to the volume. Takes away
+/// [`Caps::PREALLOCATE`], since preallocated space has no length. Calls that change the count run
+/// one at a time. Put it below `crypt` (whose files are longer below than above), or above to count
+/// what users see.
 pub struct Quota {
     below: Fs,
     bounds: QuotaBounds,
-    /// Held for reading by writes that stay inside their file, for writing by
-    /// what changes the count.
+    /// Read-locked by writes within the size of their file, write-locked by calls that change the
+    /// count.
     changing: RwLock<()>,
     state: Mutex<State>,
 }
 
-/// How much may be taken.
+/// The limits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QuotaBounds {
-    /// Bytes; `None` for any.
+    /// Bytes; `None` for no limit.
     pub bytes: Option<u64>,
-    /// Nodes; `None` for any.
+    /// Nodes; `None` for no limit.
     pub nodes: Option<u64>,
-    /// For each owner by itself.
+    /// Whether the limits apply to each owner separately.
     pub each: bool,
 }
 
 #[derive(Default)]
 struct State {
     used: Used,
-    /// Which node is open, and how often; bounded by the opens below.
+    /// The node of each open, and how many opens a node has; bounded by the opens below.
     opens: HashMap<OpenId, NodeId>,
     times_open: HashMap<NodeId, u64>,
     /// Nodes that have no name but are open.
@@ -65,10 +63,10 @@ struct State {
 }
 
 impl Quota {
-    /// Over `below`, whose nodes are counted now.
+    /// Puts the layer over `below`, and counts its nodes.
     ///
     /// # Errors
-    /// Of reading the volume.
+    /// Those of reading the volume.
     pub fn new(below: Fs, bounds: QuotaBounds) -> Result<Self> {
         let used = count(&below)?;
         let state = State {
@@ -83,11 +81,11 @@ impl Quota {
         })
     }
 
-    /// From words: `bytes=SIZE`, `nodes=N`, `each`, with commas between.
+    /// Parses `bytes=SIZE`, `nodes=N`, `each`, with commas between.
     ///
     /// # Errors
-    /// `Invalid`, saying what is expected, and for `each` over a volume that
-    /// keeps no owners; as [`new`](Self::new).
+    /// `Invalid`, which says what is expected, and for `each` over a volume that keeps no owners;
+    /// as [`new`](Self::new).
     pub fn parse(below: Fs, text: &str) -> Result<Self> {
         let bad = |_: Error| {
             let words = format!(
@@ -115,20 +113,20 @@ impl Quota {
         Self::new(below, bounds)
     }
 
-    /// Returns bytes and nodes that count for `uid`, or, without `each`, for all.
+    /// Returns the bytes and nodes that count for `uid`, or without `each` those of all owners.
     pub fn used(&self, uid: u32) -> (u64, u64) {
         let share = self.state.lock().used.of(self.payer(uid));
         (share.bytes, share.nodes)
     }
 
-    /// Whose share pays for a node of `uid`'s.
+    /// Returns the owner whose share a node of `uid` counts for; `None` for the whole volume.
     fn payer(&self, uid: u32) -> Option<u32> {
         self.bounds.each.then_some(uid)
     }
 
     /// # Errors
-    /// `Quota` if the share of `uid` has no room for a file of that size to
-    /// become so much longer. A size that the volume refuses is for it to refuse.
+    /// `Quota` if the share of `uid` has no room for a file to grow from `was` to `size`. A size
+    /// above the volume's own maximum is left for the volume to refuse.
     fn check_size(&self, uid: u32, was: u64, size: u64) -> Result<()> {
         if size > self.below.caps().size_max {
             return Ok(());
@@ -137,7 +135,7 @@ impl Quota {
     }
 
     /// # Errors
-    /// `Quota` if the share of `uid` has no room for so much more.
+    /// `Quota` if the share of `uid` has no room for this much more.
     fn check(&self, uid: u32, bytes: u64, nodes: u64) -> Result<()> {
         if self.bounds.each && uid == 0 {
             return Ok(());
@@ -164,19 +162,19 @@ impl Quota {
         used.take(attr.uid, bytes_of(attr), 1);
     }
 
-    /// A node was one thing and is now another.
+    /// Updates the count after a node has changed.
     fn changed(&self, was: &Attr, is: &Attr) {
         let used = &mut self.state.lock().used;
         used.take(was.uid, bytes_of(was), 1);
         used.add(is.uid, bytes_of(is), 1);
     }
 
-    /// Returns the owner that a new node will have.
+    /// Returns the owner that a new node gets.
     fn owner(set: &SetAttr, cred: &Cred) -> u32 {
         set.uid.unwrap_or(cred.uid)
     }
 
-    /// Makes a node of so many bytes that is not there yet.
+    /// Makes a node that does not exist yet, if the owner has room for it and its `bytes`.
     fn make(
         &self,
         cx: &Ctx<'_>,
@@ -191,7 +189,7 @@ impl Quota {
         Ok(entry)
     }
 
-    /// A name of this node is gone.
+    /// Updates the count after a name of this node was removed.
     fn unnamed(&self, attr: &Attr) {
         let last = attr.kind == FileKind::Dir || attr.nlink <= 1;
         if !last {
@@ -212,7 +210,7 @@ impl Quota {
     }
 
     /// # Errors
-    /// `Stale` for an open that did not come from here.
+    /// `Stale` for an open that was not made through this layer.
     fn node_of(&self, open: OpenId) -> Result<NodeId> {
         let node = self.state.lock().opens.get(&open).copied();
         node.ok_or_else(|| Kind::Stale.into())
@@ -394,7 +392,7 @@ impl Layer for Quota {
     }
 
     fn open(&self, cx: &Ctx<'_>, node: NodeId, mode: Mode) -> Result<OpenId> {
-        // A node must not lose its last name between the two.
+        // A node must not lose its last name between the two calls.
         let _changing = self.changing.read();
         let open = self.below.open(cx, node, mode)?;
         self.opened(open, node);
@@ -417,7 +415,7 @@ impl Layer for Quota {
             self.check_size(was.uid, was.size, end)?;
         }
         let answer = self.below.write(cx, open, offset, data);
-        // A write that failed half way may have made it longer.
+        // A write that failed half way may still have extended the file.
         if let Ok(is) = self.below.getattr(cx, node) {
             self.changed(&was, &is);
         }
@@ -451,7 +449,7 @@ impl Layer for Quota {
 }
 
 impl State {
-    /// Ends an open; gives its node if that goes with it.
+    /// Ends an open. Returns its node if the node is freed with it.
     fn closed(&mut self, open: OpenId) -> Option<NodeId> {
         let node = self.opens.remove(&open)?;
         let times = self.times_open.get_mut(&node)?;

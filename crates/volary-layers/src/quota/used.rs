@@ -1,9 +1,9 @@
-//! What owners have taken.
+//! The bytes and nodes that owners have taken.
 
 use std::collections::BTreeMap;
 use volary_core::{Attr, FileKind};
 
-/// Returns the bytes of a node that count.
+/// Returns the bytes of a node that count against the limit.
 pub(super) fn bytes_of(attr: &Attr) -> u64 {
     match attr.kind {
         FileKind::File | FileKind::Symlink => attr.size,
@@ -11,14 +11,14 @@ pub(super) fn bytes_of(attr: &Attr) -> u64 {
     }
 }
 
-/// What one owner, or all, have taken.
+/// What one owner, or all together, have taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Share {
     pub(super) bytes: u64,
     pub(super) nodes: u64,
 }
 
-/// The shares of all owners. An owner of nothing has no row.
+/// The shares of all owners. An owner without any nodes has no entry.
 #[derive(Debug, Default)]
 pub(super) struct Used {
     all: Share,
@@ -26,7 +26,7 @@ pub(super) struct Used {
 }
 
 impl Used {
-    /// Returns the share of one owner, or of all.
+    /// Returns the share of one owner, or of all together.
     pub(super) fn of(&self, owner: Option<u32>) -> Share {
         match owner {
             None => self.all,
@@ -34,7 +34,7 @@ impl Used {
         }
     }
 
-    /// Returns the first owner of something, from number `from` on.
+    /// Returns the first owner with any nodes, from number `from` on.
     pub(super) fn next(&self, from: u32) -> Option<(u32, Share)> {
         let next = self.owners.range(from..).next();
         next.map(|(&uid, &share)| (uid, share))

@@ -1,18 +1,17 @@
-//! Finding a node in the subtree that is known by its id alone: one that was given out
-//! before a restart.
+//! Finds a node in the subtree by its id alone, such as one that was given out before a restart.
 
 use super::Subtree;
 use volary_core::{Cookie, Ctx, DirBuf, FileKind, Kind, Mode, NodeId, OpenId, Result};
 
-/// How many directories and entries are gone through for one node.
+/// How many directories and entries a search for one node covers.
 const DIRS_MAX: usize = 1 << 16;
 const ENTRIES_MAX: usize = 1 << 20;
 /// How many nodes are remembered as not found.
 const MISSED_MAX: usize = 1 << 10;
-/// How much is listed at a time: entries, and bytes of names.
+/// How much one listing call returns: entries, and bytes of names.
 const STEP: (usize, usize) = (1 << 10, 1 << 16);
 
-/// What is still to be gone through.
+/// The state of a search.
 struct Way {
     dirs: Vec<NodeId>,
     seen: usize,
@@ -20,14 +19,14 @@ struct Way {
 }
 
 impl Subtree {
-    /// Returns whether a node that is no directory is found by going through the subtree, as far
-    /// as the bounds let. All that it comes by on the way is known then.
+    /// Returns whether a search of the subtree, within the bounds, finds a node that is not a
+    /// directory. All nodes met on the way are known afterwards.
     ///
     /// # Errors
-    /// `Stale` for what is gone; what listing a directory answers, if the node is not
-    /// found in another.
+    /// `Stale` for a node that no longer exists; the first error of listing a directory, if the
+    /// node is not found elsewhere.
     pub(super) fn is_found(&self, cx: &Ctx<'_>, node: NodeId) -> Result<bool> {
-        // Nobody looks everywhere for what is gone.
+        // A node that no longer exists is not worth a search.
         self.below.getattr(cx, node)?;
         let mut missed = self.missed.lock();
         if missed.contains(&node) {
@@ -55,7 +54,7 @@ impl Subtree {
         let mut first = Ok(());
         while let Some(dir) = way.dirs.pop() {
             match self.go_through(cx, dir, &mut way) {
-                // It may have gone since it was listed.
+                // The directory may have been removed since it was listed.
                 Err(e) if e == Kind::Stale => {}
                 listed => first = first.and(listed),
             }

@@ -1,4 +1,4 @@
-//! Numbers: errors, kinds, abilities, flags.
+//! Constants: errors, kinds, abilities, flags.
 
 /// The version of the table that this header describes.
 pub const VOLARY_PLUGIN_VERSION: u32 = 1;
@@ -9,7 +9,7 @@ pub const VOLARY_NOT_FOUND: i32 = -1;
 pub const VOLARY_EXISTS: i32 = -2;
 /// Not a directory.
 pub const VOLARY_NOT_DIR: i32 = -3;
-/// A directory, where none can be.
+/// A directory, where it must not be one.
 pub const VOLARY_IS_DIR: i32 = -4;
 /// The directory has entries.
 pub const VOLARY_NOT_EMPTY: i32 = -5;
@@ -17,7 +17,7 @@ pub const VOLARY_NOT_EMPTY: i32 = -5;
 pub const VOLARY_INVALID: i32 = -6;
 /// A name or a symlink's target is longer than the format can keep.
 pub const VOLARY_NAME_TOO_LONG: i32 = -7;
-/// One more link than the format can count.
+/// The node has as many links as the format can count.
 pub const VOLARY_TOO_MANY_LINKS: i32 = -8;
 /// Too many symlinks on the way.
 pub const VOLARY_SYMLINK_LOOP: i32 = -9;
@@ -25,7 +25,7 @@ pub const VOLARY_SYMLINK_LOOP: i32 = -9;
 pub const VOLARY_TOO_BIG: i32 = -10;
 /// The volume is full.
 pub const VOLARY_NO_SPACE: i32 = -11;
-/// The caller has had their share.
+/// The caller has used up their quota.
 pub const VOLARY_OVER_QUOTA: i32 = -12;
 /// The volume does not take changes.
 pub const VOLARY_READ_ONLY: i32 = -13;
@@ -35,19 +35,19 @@ pub const VOLARY_NO_ACCESS: i32 = -14;
 pub const VOLARY_NOT_PERMITTED: i32 = -15;
 /// The node or open is gone (ESTALE).
 pub const VOLARY_STALE: i32 = -16;
-/// Somebody holds a lock that is in the way.
+/// Somebody holds a lock that conflicts.
 pub const VOLARY_LOCKED: i32 = -17;
 /// Waiting for this lock would never end.
 pub const VOLARY_DEADLOCK: i32 = -18;
-/// Somebody has it open and does not share it in that way.
+/// Another open does not share the file in that way.
 pub const VOLARY_SHARING: i32 = -19;
-/// It goes with its last open, and nobody may open it any more.
+/// The node is deleted with its last open, and cannot be opened any more.
 pub const VOLARY_DELETE_PENDING: i32 = -20;
 /// The node is in use in a way that forbids it.
 pub const VOLARY_BUSY: i32 = -21;
 /// Too many files are open.
 pub const VOLARY_TOO_MANY_OPEN: i32 = -22;
-/// The caller lost interest: `cancelled` said so.
+/// The caller lost interest: `cancelled` returned so.
 pub const VOLARY_INTERRUPTED: i32 = -23;
 /// The volume cannot do this.
 pub const VOLARY_UNSUPPORTED: i32 = -24;
@@ -93,10 +93,10 @@ pub const VOLARY_CAN_HOLES: u32 = 64;
 pub const VOLARY_CAN_CASE: u32 = 128;
 /// Keeps names in the case they were given.
 pub const VOLARY_CAN_KEEP_CASE: u32 = 256;
-/// Node ids keep their meaning when the plug-in is started again. Without it all ids but the
-/// root's are answered with VOLARY_STALE after that, and `ino` has to be below 2^52.
+/// Node ids stay valid when the plug-in is started again. Without this ability, all ids but the
+/// root's become VOLARY_STALE then, and `ino` must be below 2^52.
 pub const VOLARY_CAN_STABLE_IDS: u32 = 512;
-/// Cookies of `readdir` keep their meaning across opens and restarts.
+/// Cookies of `readdir` stay valid across opens and restarts.
 pub const VOLARY_CAN_STABLE_COOKIES: u32 = 1024;
 /// After a crash each operation has happened or has not.
 pub const VOLARY_CAN_CRASH_SAFE: u32 = 2048;
@@ -104,22 +104,22 @@ pub const VOLARY_CAN_CRASH_SAFE: u32 = 2048;
 pub const VOLARY_CAN_CHECK_ACCESS: u32 = 1 << 13;
 /// Shares locks with others; `lock` must be called.
 pub const VOLARY_CAN_SHARE_LOCKS: u32 = 1 << 14;
-/// Tells of changes that came from elsewhere, by `VolaryHost.changed`.
+/// Reports changes that others made, by `VolaryHost.changed`.
 pub const VOLARY_CAN_WATCH: u32 = 1 << 15;
-/// Gives room ahead of need, by `allocate`.
+/// Reserves space ahead of need, by `allocate`.
 pub const VOLARY_CAN_PREALLOCATE: u32 = 1 << 16;
 /// Swaps two names, by `rename` with VOLARY_RENAME_SWAP.
 pub const VOLARY_CAN_SWAP: u32 = 1 << 17;
-/// Any bytes without '/' and NUL are a name.
+/// Every sequence of bytes without '/' and NUL is a valid name.
 pub const VOLARY_CAN_ANY_NAME: u32 = 1 << 18;
-/// Changes come from elsewhere too.
+/// Others change the volume too.
 pub const VOLARY_CAN_SHARED: u32 = 1 << 19;
 
-/// In `VolaryAttr.has`: `btime` is given.
+/// In `VolaryAttr.has`: `btime` is set.
 pub const VOLARY_HAS_BTIME: u32 = 1;
-/// In `VolaryAttr.has`: `dos` is given.
+/// In `VolaryAttr.has`: `dos` is set.
 pub const VOLARY_HAS_DOS: u32 = 2;
-/// In `VolaryAttr.has`: `change` is given. Without it, it is made of `ctime`.
+/// In `VolaryAttr.has`: `change` is set. Otherwise the host derives it from `ctime`.
 pub const VOLARY_HAS_CHANGE: u32 = 4;
 
 /// In `VolarySetAttr.set`: set `mode`.
@@ -128,7 +128,7 @@ pub const VOLARY_SET_MODE: u32 = 1;
 pub const VOLARY_SET_UID: u32 = 2;
 /// Set `gid`.
 pub const VOLARY_SET_GID: u32 = 4;
-/// Set `size`: content past it is cut off, content up to it reads as zeros.
+/// Set `size`: content past it is cut off, and a gap before it reads as zeros.
 pub const VOLARY_SET_SIZE: u32 = 8;
 /// Set `atime`.
 pub const VOLARY_SET_ATIME: u32 = 16;
@@ -138,18 +138,18 @@ pub const VOLARY_SET_MTIME: u32 = 32;
 pub const VOLARY_SET_BTIME: u32 = 64;
 /// Set `dos`.
 pub const VOLARY_SET_DOS: u32 = 128;
-/// With VOLARY_SET_ATIME: the time of the call was asked for, which `atime` holds.
+/// With VOLARY_SET_ATIME: the caller asked for the current time, which is in `atime`.
 pub const VOLARY_SET_ATIME_NOW: u32 = 256;
-/// With VOLARY_SET_MTIME: the time of the call was asked for, which `mtime` holds.
+/// With VOLARY_SET_MTIME: the caller asked for the current time, which is in `mtime`.
 pub const VOLARY_SET_MTIME_NOW: u32 = 512;
-/// With VOLARY_SET_BTIME: the time of the call was asked for, which `btime` holds.
+/// With VOLARY_SET_BTIME: the caller asked for the current time, which is in `btime`.
 pub const VOLARY_SET_BTIME_NOW: u32 = 1024;
 
-/// For `create`: a name that is taken answers VOLARY_EXISTS.
+/// For `create`: if the name is taken, return VOLARY_EXISTS.
 pub const VOLARY_CREATE_NEW: u32 = 0;
-/// For `create`: a file that is there is opened.
+/// For `create`: open an existing file.
 pub const VOLARY_CREATE_OPEN: u32 = 1;
-/// For `create`: a file that is there is opened, and cut to nothing.
+/// For `create`: open an existing file, and truncate it.
 pub const VOLARY_CREATE_TRUNCATE: u32 = 2;
 
 /// An open, or access, for reading.
@@ -159,18 +159,18 @@ pub const VOLARY_WRITE: u32 = 2;
 /// Access to execute a file or search a directory.
 pub const VOLARY_EXEC: u32 = 1;
 
-/// For `rename`: replace what the new name leads to.
+/// For `rename`: replace the node that the new name leads to.
 pub const VOLARY_RENAME_REPLACE: u32 = 0;
-/// For `rename`: leave it, and answer VOLARY_EXISTS.
+/// For `rename`: leave that node, and return VOLARY_EXISTS.
 pub const VOLARY_RENAME_KEEP: u32 = 1;
-/// For `rename`: swap the two.
+/// For `rename`: swap the two names.
 pub const VOLARY_RENAME_SWAP: u32 = 2;
 
 /// For `lock`: exclusive, not shared.
 pub const VOLARY_LOCK_EXCLUSIVE: u32 = 1;
-/// For `lock`: give it back.
+/// For `lock`: release the lock.
 pub const VOLARY_LOCK_UNLOCK: u32 = 2;
-/// For `lock`: only test whether it could be had.
+/// For `lock`: only test whether the lock is available.
 pub const VOLARY_LOCK_TEST: u32 = 4;
 
 /// For `VolaryHost.log`: worth knowing; nothing is wrong.
@@ -184,7 +184,7 @@ pub const VOLARY_CHANGED_DATA: u32 = 0;
 pub const VOLARY_CHANGED_ATTR: u32 = 1;
 /// For `VolaryHost.changed`: the entries of a directory.
 pub const VOLARY_CHANGED_ENTRIES: u32 = 2;
-/// For `VolaryHost.changed`: a node is gone.
+/// For `VolaryHost.changed`: a node was removed.
 pub const VOLARY_CHANGED_GONE: u32 = 3;
 /// For `VolaryHost.changed`: anything may have changed.
 pub const VOLARY_CHANGED_ALL: u32 = 4;

@@ -1,15 +1,15 @@
-//! What functions are given, and what they answer.
+//! The arguments and results of functions.
 
 use std::ffi::{c_char, c_void};
 
-/// Which node. `ino` is not 0 and unique among the nodes that live; with `generation` it is
-/// unique for as long as you can make it. Answer VOLARY_STALE for one that is gone.
+/// Identifies a node. `ino` is not 0, and unique among the nodes that exist. With `generation`, it
+/// is unique for as long as you can guarantee. Return VOLARY_STALE for a node that is gone.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VolaryNode {
     /// The number, as `st_ino` gives it.
     pub ino: u64,
-    /// Tells apart nodes that have had the same number.
+    /// Distinguishes nodes that have had the same number.
     pub generation: u32,
 }
 
@@ -23,7 +23,7 @@ pub struct VolaryTime {
     pub nanos: u32,
 }
 
-/// The attributes of a node. Begin with all zeros.
+/// The attributes of a node. Set all of it to zeros first.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct VolaryAttr {
@@ -33,21 +33,21 @@ pub struct VolaryAttr {
     pub kind: u32,
     /// Permission bits with set-uid, set-gid and sticky: 12 bits.
     pub mode: u32,
-    /// How many names it has.
+    /// The number of its names.
     pub nlink: u32,
     /// Owner.
     pub uid: u32,
     /// Group.
     pub gid: u32,
-    /// VOLARY_HAS_...: what is given of what a format may lack.
+    /// VOLARY_HAS_...: which of the optional attributes are set.
     pub has: u32,
     /// For devices: major number in the upper half, minor in the lower.
     pub rdev: u64,
     /// Length of the content in bytes.
     pub size: u64,
-    /// Bytes that it takes on the volume.
+    /// Bytes that it occupies on the volume.
     pub allocated: u64,
-    /// The size in which it is best read and written; 0: 4096.
+    /// The preferred size of reads and writes; 0 means 4096.
     pub io_size: u32,
     /// DOS attributes: read-only 1, hidden 2, system 4, archive 0x20.
     pub dos: u32,
@@ -63,8 +63,8 @@ pub struct VolaryAttr {
     pub change: u64,
 }
 
-/// Attributes to change, and those of a new node. What is not in `set` is left as it is; of a
-/// new node, it is yours to choose.
+/// Attributes to change, or those of a new node. Attributes that are not in `set` stay as they are;
+/// for a new node, you choose them.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct VolarySetAttr {
@@ -92,19 +92,19 @@ pub struct VolarySetAttr {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct VolaryOpen {
-    /// What is open.
+    /// The node.
     pub node: VolaryNode,
-    /// What `open` or `create` answered.
+    /// What `open` or `create` returned.
     pub handle: u64,
     /// VOLARY_READ, VOLARY_WRITE, or both.
     pub mode: u32,
 }
 
-/// Who asks, when, and whether they still want the answer. It is yours until you return.
+/// Who asks, when, and whether they still want the answer. You may use it until you return.
 #[repr(C)]
 #[derive(Debug)]
 pub struct VolaryContext {
-    /// Bytes of this structure.
+    /// The size of this structure in bytes.
     pub size: u32,
     /// The caller's user.
     pub uid: u32,
@@ -114,16 +114,16 @@ pub struct VolaryContext {
     pub group_count: u32,
     /// Supplementary groups.
     pub groups: *const u32,
-    /// The time of the call: what new time stamps are made from.
+    /// The time of the call, for new time stamps.
     pub now: VolaryTime,
-    /// What `connect` answered for this caller; else NULL.
+    /// What `connect` returned for this caller; otherwise NULL.
     pub session: *mut c_void,
-    /// Beside an error you may put words here, with a NUL at their end.
+    /// With an error, you may write a message here. It must end with NUL.
     pub note: *mut c_char,
-    /// How many bytes there are for that.
+    /// How many bytes the message may take.
     pub note_room: usize,
-    /// Call it in loops over long work: not 0 if the caller has lost interest; answer
-    /// VOLARY_INTERRUPTED then. From the thread of the call.
+    /// Call this in loops over long work. If it returns non-zero, the caller has lost interest:
+    /// return VOLARY_INTERRUPTED. Call it only from the thread of the call.
     pub cancelled: Option<unsafe extern "C" fn(cx: *const VolaryContext) -> i32>,
 }
 
@@ -131,30 +131,32 @@ pub struct VolaryContext {
 #[repr(C)]
 #[derive(Debug)]
 pub struct VolaryEntry {
-    /// The cookie of the place just after this entry. Not 0, and no other entry's.
+    /// The cookie of the place just after this entry. It is not 0, and differs from those of all
+    /// other entries.
     pub next: u64,
-    /// The node that it leads to.
+    /// The node it leads to.
     pub node: VolaryNode,
     /// VOLARY_FILE to VOLARY_BLOCK_DEVICE.
     pub kind: u32,
-    /// Bytes of the name.
+    /// The length of the name in bytes.
     pub name_len: u32,
-    /// The name: not empty, "." or "..", without '/' and NUL. Need not end with NUL.
+    /// The name: not empty, "." or "..", and without '/' and NUL. It need not end with NUL.
     pub name: *const c_char,
-    /// Its attributes if `VolaryList.wants_attr` and they cost nothing; or NULL.
+    /// The node's attributes if `VolaryList.wants_attr` is set and they cost nothing; otherwise
+    /// NULL.
     pub attr: *const VolaryAttr,
 }
 
-/// What `readdir` fills. It is yours until you return.
+/// The list that `readdir` fills. You may use it until you return.
 #[repr(C)]
 #[derive(Debug)]
 pub struct VolaryList {
-    /// Bytes of this structure.
+    /// The size of this structure in bytes.
     pub size: u32,
-    /// Attributes are wanted.
+    /// Not 0: attributes are wanted.
     pub wants_attr: u32,
-    /// Adds an entry. 1: it was taken. 0: there is no room; return 0, and you will be asked to
-    /// go on with the cookie of the entry before.
+    /// Adds an entry, and returns 1. Returns 0 if there is no room: return 0 too. You will be
+    /// called again with the cookie of the entry before.
     pub add:
         Option<unsafe extern "C" fn(list: *const VolaryList, entry: *const VolaryEntry) -> i32>,
 }
@@ -165,19 +167,19 @@ pub struct VolaryList {
 pub struct VolaryStatFs {
     /// The size of a block.
     pub block_size: u32,
-    /// All there is.
+    /// The size of the volume.
     pub size: u64,
-    /// Free.
+    /// Free space.
     pub free: u64,
-    /// Free to the caller.
+    /// Free space for the caller.
     pub available: u64,
-    /// How many nodes there can be.
+    /// How many nodes the volume can have.
     pub nodes: u64,
     /// How many of these are free.
     pub nodes_free: u64,
 }
 
-/// What the volume can do. The same for as long as it is attached.
+/// What the volume can do. It must not change while the volume is attached.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct VolaryCaps {
@@ -187,13 +189,13 @@ pub struct VolaryCaps {
     pub name_max: u32,
     /// Largest file, in bytes.
     pub size_max: u64,
-    /// Steps of the time of last change, in nanoseconds.
+    /// Resolution of the time of last change, in nanoseconds.
     pub time_step: u64,
     /// The root directory.
     pub root: VolaryNode,
-    /// Not 0: one call at a time. Else calls come from several threads at once.
+    /// Not 0: the host makes one call at a time. Otherwise calls come from several threads at once.
     pub serial: u32,
-    /// How old a change may get before `sync` is called, in milliseconds; 0: 5000.
+    /// The age at which a change must be made durable by `sync`, in milliseconds; 0 means 5000.
     pub commit_ms: u32,
 }
 
@@ -201,34 +203,34 @@ pub struct VolaryCaps {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct VolaryAttach {
-    /// Bytes of this structure.
+    /// The size of this structure in bytes.
     pub size: u32,
     /// Not 0: refuse changes, and write nothing at all.
     pub read_only: u32,
     /// Bound on the memory for caches, in bytes.
     pub memory: u64,
-    /// User of the one who attaches: owns what has no owner of its own.
+    /// The attaching user, who owns everything that has no owner of its own.
     pub uid: u32,
-    /// Their group.
+    /// The attaching user's group.
     pub gid: u32,
-    /// Their umask.
+    /// The attaching user's umask.
     pub umask: u32,
 }
 
-/// What the host does for a plug-in. Valid until `release`, from any thread.
+/// Functions of the host for a plug-in. They may be called until `release`, from any thread.
 #[repr(C)]
 #[derive(Debug)]
 pub struct VolaryHost {
-    /// Bytes of this structure.
+    /// The size of this structure in bytes.
     pub size: u32,
     /// VOLARY_PLUGIN_VERSION of the host.
     pub version: u32,
-    /// Says something to whoever runs the host: one line, VOLARY_LOG_... Standard output and
-    /// standard error lead nowhere.
+    /// Logs one line for whoever runs the host, with VOLARY_LOG_... as its level. Standard output
+    /// and standard error are discarded.
     pub log: Option<
         unsafe extern "C" fn(host: *const VolaryHost, level: u32, text: *const c_char, len: usize),
     >,
-    /// Tells of a change that came from elsewhere than through this table, VOLARY_CHANGED_...
+    /// Reports a change that was not made through this table, VOLARY_CHANGED_...
     pub changed: Option<unsafe extern "C" fn(host: *const VolaryHost, what: u32, node: VolaryNode)>,
 }
 
@@ -236,11 +238,11 @@ pub struct VolaryHost {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct VolaryLock {
-    /// Whose.
+    /// The owner of the lock.
     pub owner: u64,
-    /// From where.
+    /// The first byte.
     pub offset: u64,
-    /// How far.
+    /// The number of bytes.
     pub len: u64,
     /// VOLARY_LOCK_...
     pub flags: u32,

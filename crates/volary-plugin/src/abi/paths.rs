@@ -1,44 +1,45 @@
-//! The table of drivers that are asked by paths, and the function that gives one.
+//! The table of drivers that work on paths, and the function that returns one.
 
 use super::data::{
     VolaryAttach, VolaryAttr, VolaryCaps, VolaryContext, VolaryHost, VolarySetAttr, VolaryStatFs,
 };
 use std::ffi::{c_char, c_void};
 
-/// What `readdir` of a path table fills. It is yours until you return.
+/// The list that `readdir` of a path table fills. You may use it until you return.
 #[repr(C)]
 #[derive(Debug)]
 pub struct VolaryPathList {
-    /// Bytes of this structure.
+    /// The size of this structure in bytes.
     pub size: u32,
-    /// Adds an entry: a name that ends with NUL, and VOLARY_FILE to VOLARY_BLOCK_DEVICE, or 0 if
-    /// you do not know. "." and ".." may be given, and are left out. 1: it was taken. 0: no more
-    /// are taken; return.
+    /// Adds an entry: a name that ends with NUL, and its kind, VOLARY_FILE to VOLARY_BLOCK_DEVICE,
+    /// or 0 if you do not know it. You may add "." and "..", which are ignored. Returns 1 if the
+    /// entry was taken. Returns 0 if no more are taken: return.
     pub add: Option<
         unsafe extern "C" fn(list: *const VolaryPathList, name: *const c_char, kind: u32) -> i32,
     >,
 }
 
-/// A file system that is asked by paths, as a table of functions: for drivers that have no node
-/// ids. The host keeps these, so that a directory that is renamed stays what it is for all that
-/// use it, and a file that is removed can be read and written until its last open ends.
+/// A file system that works on paths, as a table of functions: for drivers without node ids. The
+/// host manages these. So a renamed directory stays the same node for all who use it, and a removed
+/// file can be read and written until its last open ends.
 ///
-/// Begin with all zeros; set `version`, `size`, `fs`, and the functions that you have. The first
-/// three must be there. What `VolaryTable` says of answers, threads and missing functions holds
-/// here too. A path begins with '/', ends with NUL, and has no "." or ".." in it; "/" is the root.
-/// No path goes through a symlink.
+/// Set all of it to zeros first; then set `version`, `size`, `fs`, and the functions that you have.
+/// The first three functions are required. What `VolaryTable` says of results, threads and missing
+/// functions holds here too. A path begins with '/', ends with NUL, and has no "." or ".." in it;
+/// "/" is the root. No path goes through a symlink.
 ///
-/// The host has seen to it that the parent is a directory, that a rename puts no directory into
-/// itself, and that what `unlink`, `rmdir` and `rename` take away is of the right kind. While one
-/// of these is at work, no other call is. A file that is open is not unlinked but renamed to
-/// /.volary-removed-..., and unlinked when its last open ends, or as the volume is attached again;
-/// without `rename` it is VOLARY_BUSY. So one host at a time may attach a volume for changes.
+/// The host makes sure that the parent is a directory, and that a rename moves no directory into
+/// itself. It also checks the kinds of the nodes that `unlink`, `rmdir` and `rename` remove. While
+/// one of these runs, no other call does. The host does not unlink an open file, but renames it to
+/// /.volary-removed-... It unlinks that name when the last open ends, or when the volume is
+/// attached again. Without `rename`, an open file is VOLARY_BUSY. So only one host at a time may
+/// attach a volume for changes.
 ///
-/// Of `VolaryCaps`, `root` is not looked at, VOLARY_CAN_CASE and VOLARY_CAN_KEEP_CASE must be set,
-/// and ids and cookies are never stable, nor are there locks of others. `VolaryAttr.node` may be
-/// 0; otherwise it tells the host that what a path leads to is another thing than it was. With
-/// VOLARY_CAN_HARD_LINKS it must tell, by being the same, which paths lead to one file. What
-/// `VolaryHost.changed` is told means VOLARY_CHANGED_ALL.
+/// In `VolaryCaps`, `root` is ignored, and VOLARY_CAN_CASE and VOLARY_CAN_KEEP_CASE must be set.
+/// Ids and cookies are never stable, and locks are never shared. `VolaryAttr.node` may be 0.
+/// Otherwise a new value tells the host that a path now leads to another node. With
+/// VOLARY_CAN_HARD_LINKS, paths of one file must have the same value. Every call of
+/// `VolaryHost.changed` counts as VOLARY_CHANGED_ALL.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct VolaryPathTable {
@@ -49,7 +50,7 @@ pub struct VolaryPathTable {
     /// The first argument of each function.
     pub fs: *mut c_void,
 
-    /// Gives the attributes of what a path leads to. A symlink is not followed.
+    /// Returns the attributes of the node at a path. A symlink is not followed.
     pub getattr: Option<
         unsafe extern "C" fn(
             fs: *mut c_void,
@@ -58,7 +59,7 @@ pub struct VolaryPathTable {
             out: *mut VolaryAttr,
         ) -> i32,
     >,
-    /// Lists all of a directory.
+    /// Lists a whole directory.
     pub readdir: Option<
         unsafe extern "C" fn(
             fs: *mut c_void,
@@ -67,7 +68,7 @@ pub struct VolaryPathTable {
             list: *const VolaryPathList,
         ) -> i32,
     >,
-    /// Reads, and answers how many bytes: fewer than `len` only at the end of the file.
+    /// Reads, and returns the number of bytes: less than `len` only at the end of the file.
     pub read: Option<
         unsafe extern "C" fn(
             fs: *mut c_void,
@@ -80,7 +81,7 @@ pub struct VolaryPathTable {
         ) -> i64,
     >,
 
-    /// As of `VolaryTable`. (Nothing to do.)
+    /// As in `VolaryTable`. (Nothing to do.)
     pub attach: Option<
         unsafe extern "C" fn(
             fs: *mut c_void,
@@ -89,12 +90,12 @@ pub struct VolaryPathTable {
             how: *const VolaryAttach,
         ) -> i32,
     >,
-    /// Ends it: the last call. Free `fs` and the table. (Nothing to do.)
+    /// Frees `fs` and the table: the last call. (Nothing to do.)
     pub release: Option<unsafe extern "C" fn(fs: *mut c_void)>,
-    /// Says what the volume can do, once, after `attach`. (It is read, any name of up to 255
-    /// bytes.)
+    /// Returns what the volume can do; called once, after `attach`. (It is read-only, and takes any
+    /// name of up to 255 bytes.)
     pub caps: Option<unsafe extern "C" fn(fs: *mut c_void, out: *mut VolaryCaps) -> i32>,
-    /// A caller begins, as of `VolaryTable`. (No sessions.)
+    /// Begins a caller's session, as in `VolaryTable`. (No sessions.)
     pub connect: Option<
         unsafe extern "C" fn(
             fs: *mut c_void,
@@ -104,7 +105,7 @@ pub struct VolaryPathTable {
     >,
     /// Ends a session.
     pub disconnect: Option<unsafe extern "C" fn(fs: *mut c_void, session: *mut c_void)>,
-    /// Says how full the volume is. (All zeros.)
+    /// Returns how full the volume is. (All zeros.)
     pub statfs: Option<
         unsafe extern "C" fn(
             fs: *mut c_void,
@@ -117,7 +118,8 @@ pub struct VolaryPathTable {
     /// Makes all changes durable, for the last time. (As `sync`.)
     pub detach: Option<unsafe extern "C" fn(fs: *mut c_void, cx: *const VolaryContext) -> i32>,
 
-    /// Makes a regular file and opens it to read and write. VOLARY_EXISTS if the name is taken.
+    /// Makes a regular file and opens it for reading and writing. Returns VOLARY_EXISTS if the name
+    /// is taken.
     pub create: Option<
         unsafe extern "C" fn(
             fs: *mut c_void,
@@ -147,7 +149,7 @@ pub struct VolaryPathTable {
             set: *const VolarySetAttr,
         ) -> i32,
     >,
-    /// Makes a symlink that holds `target`.
+    /// Makes a symlink to `target`.
     pub symlink: Option<
         unsafe extern "C" fn(
             fs: *mut c_void,
@@ -157,7 +159,7 @@ pub struct VolaryPathTable {
             set: *const VolarySetAttr,
         ) -> i32,
     >,
-    /// Gives the file at `path` one more name.
+    /// Gives the file at `path` another name.
     pub link: Option<
         unsafe extern "C" fn(
             fs: *mut c_void,
@@ -166,7 +168,7 @@ pub struct VolaryPathTable {
             new_path: *const c_char,
         ) -> i32,
     >,
-    /// Takes away a name of a file that nobody has open, or that has another.
+    /// Removes a name of a file that is not open, or that has another name.
     pub unlink: Option<
         unsafe extern "C" fn(fs: *mut c_void, cx: *const VolaryContext, path: *const c_char) -> i32,
     >,
@@ -174,9 +176,9 @@ pub struct VolaryPathTable {
     pub rmdir: Option<
         unsafe extern "C" fn(fs: *mut c_void, cx: *const VolaryContext, path: *const c_char) -> i32,
     >,
-    /// Moves a name, replacing what the new path leads to: a file, or an empty directory by a
+    /// Moves a name, and replaces the node at the new path: a file, or an empty directory by a
     /// directory. `flags` is VOLARY_RENAME_REPLACE, or with VOLARY_CAN_SWAP VOLARY_RENAME_SWAP.
-    /// Handles stay what they are.
+    /// Handles stay valid.
     pub rename: Option<
         unsafe extern "C" fn(
             fs: *mut c_void,
@@ -196,7 +198,7 @@ pub struct VolaryPathTable {
             set: *const VolarySetAttr,
         ) -> i32,
     >,
-    /// Answers which part of `want` the caller may do, with VOLARY_CAN_CHECK_ACCESS.
+    /// Returns which part of `want` the caller may do, with VOLARY_CAN_CHECK_ACCESS.
     pub access: Option<
         unsafe extern "C" fn(
             fs: *mut c_void,
@@ -216,7 +218,8 @@ pub struct VolaryPathTable {
             room: usize,
         ) -> i64,
     >,
-    /// Gives the value of an extended attribute, likewise. Here `name` ends with NUL.
+    /// Returns the value of an extended attribute, in the same way as `readlink`. Here `name` ends
+    /// with NUL.
     pub getxattr: Option<
         unsafe extern "C" fn(
             fs: *mut c_void,
@@ -238,7 +241,8 @@ pub struct VolaryPathTable {
             len: usize,
         ) -> i32,
     >,
-    /// Gives the names of the extended attributes, each with a NUL after it, likewise.
+    /// Returns the names of the extended attributes, each followed by a NUL, in the same way as
+    /// `readlink`.
     pub listxattr: Option<
         unsafe extern "C" fn(
             fs: *mut c_void,
@@ -248,7 +252,7 @@ pub struct VolaryPathTable {
             room: usize,
         ) -> i64,
     >,
-    /// Takes away an extended attribute.
+    /// Removes an extended attribute.
     pub removexattr: Option<
         unsafe extern "C" fn(
             fs: *mut c_void,
@@ -258,8 +262,8 @@ pub struct VolaryPathTable {
         ) -> i32,
     >,
 
-    /// Opens a regular file; VOLARY_READ, VOLARY_WRITE or both. `handle` is yours, and comes with
-    /// each call about this open. (The handle is 0.)
+    /// Opens a regular file; VOLARY_READ, VOLARY_WRITE or both. You choose `handle`, which is
+    /// passed with each call for this open. (The handle is 0.)
     pub open: Option<
         unsafe extern "C" fn(
             fs: *mut c_void,
@@ -269,7 +273,7 @@ pub struct VolaryPathTable {
             handle: *mut u64,
         ) -> i32,
     >,
-    /// Writes all of the bytes at `offset`. Two writes at the end of a file never come at once.
+    /// Writes all bytes at `offset`. Two writes at the end of a file never run at once.
     pub write: Option<
         unsafe extern "C" fn(
             fs: *mut c_void,
@@ -291,7 +295,8 @@ pub struct VolaryPathTable {
             data_only: u32,
         ) -> i32,
     >,
-    /// Gives the range room of its own (`hole` 0) or takes it away. The size stays.
+    /// Reserves space for the range (`hole` 0), or frees it and makes the range a hole. The size
+    /// stays.
     pub allocate: Option<
         unsafe extern "C" fn(
             fs: *mut c_void,
@@ -303,8 +308,8 @@ pub struct VolaryPathTable {
             hole: u32,
         ) -> i32,
     >,
-    /// Ends an open of `open` or `create`, whatever the answer. `path` is NULL if others took the
-    /// file away. (Nothing to do.)
+    /// Ends an open of `open` or `create`, even if it returns an error. `path` is NULL if others
+    /// removed the file. (Nothing to do.)
     pub close: Option<
         unsafe extern "C" fn(
             fs: *mut c_void,
@@ -316,7 +321,7 @@ pub struct VolaryPathTable {
 }
 
 /// The type of the function that a plug-in with paths exports, as `FileSystemCreatePaths`. All else
-/// is as of `VolaryCreate`; a library may export both, which is then asked first.
+/// is as for `VolaryCreate`. If a library exports both, that one is called first.
 pub type VolaryCreatePaths = Option<
     unsafe extern "C" fn(
         name: *const c_char,

@@ -1,4 +1,4 @@
-//! The table, and the function that gives one.
+//! The table, and the function that returns one.
 
 use super::data::{
     VolaryAttach, VolaryAttr, VolaryCaps, VolaryContext, VolaryHost, VolaryList, VolaryLock,
@@ -8,14 +8,16 @@ use std::ffi::{c_char, c_void};
 
 /// A file system, as a table of functions.
 ///
-/// Begin with all zeros; set `version`, `size`, `fs`, and the functions that you have. The first
-/// four must be there. Without one of the others the host does what its comment says in
-/// parentheses; without words, changes answer VOLARY_READ_ONLY and the rest VOLARY_UNSUPPORTED.
+/// Set all of it to zeros first; then set `version`, `size`, `fs`, and the functions that you have.
+/// The first four functions are required. For a missing function, the host does what its comment
+/// says in parentheses. If it says nothing, changes return VOLARY_READ_ONLY and the rest
+/// VOLARY_UNSUPPORTED.
 ///
-/// Functions answer 0 or more, or an error: VOLARY_NOT_FOUND to VOLARY_CORRUPT. They come from
-/// several threads at once unless `VolaryCaps.serial` is set. An operation that fails changes
-/// nothing. Names have no NUL at their end. What you answer is checked: a name with a slash, a
-/// node with the number 0 or more bytes than there was room for are told as errors of your plug-in.
+/// Functions return 0 or more, or an error: VOLARY_NOT_FOUND to VOLARY_CORRUPT. Calls come from
+/// several threads at once unless `VolaryCaps.serial` is set. An operation that fails must change
+/// nothing. Names do not end with NUL. The host checks your results. It reports a name with a
+/// slash, a node with the number 0, or more bytes than there was room for as errors of your
+/// plug-in.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct VolaryTable {
@@ -37,7 +39,7 @@ pub struct VolaryTable {
             out: *mut VolaryAttr,
         ) -> i32,
     >,
-    /// Gives the attributes of a node.
+    /// Returns the attributes of a node.
     pub getattr: Option<
         unsafe extern "C" fn(
             fs: *mut c_void,
@@ -46,8 +48,8 @@ pub struct VolaryTable {
             out: *mut VolaryAttr,
         ) -> i32,
     >,
-    /// Lists an open directory from the cookie `from` on (0: from its beginning), without "."
-    /// and "..". 1: there are no more; 0: there are.
+    /// Lists an open directory from the cookie `from` on (0: from its beginning), without "." and
+    /// "..". Returns 1 if these are the last entries, otherwise 0.
     pub readdir: Option<
         unsafe extern "C" fn(
             fs: *mut c_void,
@@ -57,7 +59,7 @@ pub struct VolaryTable {
             list: *const VolaryList,
         ) -> i32,
     >,
-    /// Reads, and answers how many bytes: fewer than `len` only at the end of the file.
+    /// Reads, and returns the number of bytes: less than `len` only at the end of the file.
     pub read: Option<
         unsafe extern "C" fn(
             fs: *mut c_void,
@@ -69,8 +71,8 @@ pub struct VolaryTable {
         ) -> i64,
     >,
 
-    /// Attaches the volume, once, before all else: the place to open files and to refuse the
-    /// configuration, in words. (Nothing to do.)
+    /// Attaches the volume; called once, before all else. Open files here, and refuse a bad
+    /// configuration with a message. (Nothing to do.)
     pub attach: Option<
         unsafe extern "C" fn(
             fs: *mut c_void,
@@ -79,13 +81,13 @@ pub struct VolaryTable {
             how: *const VolaryAttach,
         ) -> i32,
     >,
-    /// Ends it: the last call. Free `fs` and the table. (Nothing to do.)
+    /// Frees `fs` and the table: the last call. (Nothing to do.)
     pub release: Option<unsafe extern "C" fn(fs: *mut c_void)>,
-    /// Says what the volume can do, once, after `attach`. (It is read, any name of up to 255
-    /// bytes, the root is node 1.)
+    /// Returns what the volume can do; called once, after `attach`. (It is read-only, takes any
+    /// name of up to 255 bytes, and the root is node 1.)
     pub caps: Option<unsafe extern "C" fn(fs: *mut c_void, out: *mut VolaryCaps) -> i32>,
-    /// A caller begins: what it puts into `session` comes with each call of the same user,
-    /// group and groups, and `disconnect` ends it. (No sessions.)
+    /// Begins a caller's session. The value that it puts into `session` is passed with each call of
+    /// the same user, group and supplementary groups, until `disconnect`. (No sessions.)
     pub connect: Option<
         unsafe extern "C" fn(
             fs: *mut c_void,
@@ -95,7 +97,7 @@ pub struct VolaryTable {
     >,
     /// Ends a session.
     pub disconnect: Option<unsafe extern "C" fn(fs: *mut c_void, session: *mut c_void)>,
-    /// Says how full the volume is. (All zeros.)
+    /// Returns how full the volume is. (All zeros.)
     pub statfs: Option<
         unsafe extern "C" fn(
             fs: *mut c_void,
@@ -107,7 +109,8 @@ pub struct VolaryTable {
     pub sync: Option<unsafe extern "C" fn(fs: *mut c_void, cx: *const VolaryContext) -> i32>,
     /// Makes all changes durable, for the last time. (As `sync`.)
     pub detach: Option<unsafe extern "C" fn(fs: *mut c_void, cx: *const VolaryContext) -> i32>,
-    /// Finds the directory that holds `dir`; the root holds itself. (Known of the root alone.)
+    /// Returns the parent directory of `dir`; the root is its own parent. (The host knows the
+    /// root's only.)
     pub parent: Option<
         unsafe extern "C" fn(
             fs: *mut c_void,
@@ -117,7 +120,7 @@ pub struct VolaryTable {
         ) -> i32,
     >,
 
-    /// Makes a regular file and opens it to read and write; VOLARY_CREATE_...
+    /// Makes a regular file and opens it for reading and writing; VOLARY_CREATE_...
     pub create: Option<
         unsafe extern "C" fn(
             fs: *mut c_void,
@@ -157,7 +160,7 @@ pub struct VolaryTable {
             out: *mut VolaryAttr,
         ) -> i32,
     >,
-    /// Makes a symlink that holds `target`.
+    /// Makes a symlink to `target`.
     pub symlink: Option<
         unsafe extern "C" fn(
             fs: *mut c_void,
@@ -171,7 +174,7 @@ pub struct VolaryTable {
             out: *mut VolaryAttr,
         ) -> i32,
     >,
-    /// Gives `node` one more name.
+    /// Gives `node` another name.
     pub link: Option<
         unsafe extern "C" fn(
             fs: *mut c_void,
@@ -183,7 +186,7 @@ pub struct VolaryTable {
             out: *mut VolaryAttr,
         ) -> i32,
     >,
-    /// Takes away a name. The node goes with its last name and last open.
+    /// Removes a name. The node is freed with its last name and last open.
     pub unlink: Option<
         unsafe extern "C" fn(
             fs: *mut c_void,
@@ -203,7 +206,7 @@ pub struct VolaryTable {
             name_len: usize,
         ) -> i32,
     >,
-    /// Moves a name, replacing what the new name led to; VOLARY_RENAME_...
+    /// Moves a name, and replaces the node that the new name led to; VOLARY_RENAME_...
     pub rename: Option<
         unsafe extern "C" fn(
             fs: *mut c_void,
@@ -218,7 +221,7 @@ pub struct VolaryTable {
         ) -> i32,
     >,
 
-    /// Changes attributes, all or none, and gives them as they now are.
+    /// Changes attributes, all or none, and returns the node's attributes after the change.
     pub setattr: Option<
         unsafe extern "C" fn(
             fs: *mut c_void,
@@ -228,7 +231,7 @@ pub struct VolaryTable {
             out: *mut VolaryAttr,
         ) -> i32,
     >,
-    /// Answers which part of `want` the caller may do, with VOLARY_CAN_CHECK_ACCESS.
+    /// Returns which part of `want` the caller may do, with VOLARY_CAN_CHECK_ACCESS.
     pub access: Option<
         unsafe extern "C" fn(
             fs: *mut c_void,
@@ -248,7 +251,7 @@ pub struct VolaryTable {
             room: usize,
         ) -> i64,
     >,
-    /// Gives the value of an extended attribute, likewise.
+    /// Returns the value of an extended attribute, in the same way as `readlink`.
     pub getxattr: Option<
         unsafe extern "C" fn(
             fs: *mut c_void,
@@ -272,7 +275,8 @@ pub struct VolaryTable {
             len: usize,
         ) -> i32,
     >,
-    /// Gives the names of the extended attributes, each with a NUL after it, likewise.
+    /// Returns the names of the extended attributes, each followed by a NUL, in the same way as
+    /// `readlink`.
     pub listxattr: Option<
         unsafe extern "C" fn(
             fs: *mut c_void,
@@ -282,7 +286,7 @@ pub struct VolaryTable {
             room: usize,
         ) -> i64,
     >,
-    /// Takes away an extended attribute.
+    /// Removes an extended attribute.
     pub removexattr: Option<
         unsafe extern "C" fn(
             fs: *mut c_void,
@@ -292,13 +296,13 @@ pub struct VolaryTable {
             name_len: usize,
         ) -> i32,
     >,
-    /// The host dropped `lookups` of the times it was given `node`. A hint: some hosts never
-    /// call it. (Nothing to do.)
+    /// Hints that the host no longer uses `node`, and drops `lookups` of the references it was
+    /// given. Some hosts never call this. (Nothing to do.)
     pub forget: Option<unsafe extern "C" fn(fs: *mut c_void, node: VolaryNode, lookups: u64)>,
 
-    /// Opens a file or a directory; VOLARY_READ, VOLARY_WRITE or both. A node that is open
-    /// outlives its last name. (The handle is 0; directories cannot be opened to write, nor
-    /// anything without VOLARY_CAN_WRITE.)
+    /// Opens a file or a directory; VOLARY_READ, VOLARY_WRITE or both. An open node outlives its
+    /// last name. (The handle is 0. Directories cannot be opened for writing, and nothing can
+    /// without VOLARY_CAN_WRITE.)
     pub open: Option<
         unsafe extern "C" fn(
             fs: *mut c_void,
@@ -308,8 +312,8 @@ pub struct VolaryTable {
             handle: *mut u64,
         ) -> i32,
     >,
-    /// Writes all of the bytes at `offset`, or, with `append` not 0, at the end as it is at that
-    /// moment. Answers the offset just after them.
+    /// Writes all bytes at `offset`, or, if `append` is not 0, at the current end of the file.
+    /// Returns the offset just after them.
     pub write: Option<
         unsafe extern "C" fn(
             fs: *mut c_void,
@@ -330,7 +334,8 @@ pub struct VolaryTable {
             data_only: u32,
         ) -> i32,
     >,
-    /// Gives the range room of its own (`hole` 0) or takes it away. The size stays.
+    /// Reserves space for the range (`hole` 0), or frees it and makes the range a hole. The size
+    /// stays.
     pub allocate: Option<
         unsafe extern "C" fn(
             fs: *mut c_void,
@@ -341,7 +346,7 @@ pub struct VolaryTable {
             hole: u32,
         ) -> i32,
     >,
-    /// Takes, gives back or tests a byte-range lock, with VOLARY_CAN_SHARE_LOCKS.
+    /// Takes, releases or tests a byte-range lock, with VOLARY_CAN_SHARE_LOCKS.
     pub lock: Option<
         unsafe extern "C" fn(
             fs: *mut c_void,
@@ -350,8 +355,8 @@ pub struct VolaryTable {
             lock: *const VolaryLock,
         ) -> i32,
     >,
-    /// Anything else, in codes of your own. Gives an answer of at most `room` bytes, and its
-    /// length.
+    /// Does a format-specific operation, in codes of your own. Writes an answer of at most `room`
+    /// bytes, and returns its length.
     pub ioctl: Option<
         unsafe extern "C" fn(
             fs: *mut c_void,
@@ -364,15 +369,16 @@ pub struct VolaryTable {
             room: usize,
         ) -> i64,
     >,
-    /// Ends the open, whatever the answer; an error tells of earlier writes. (Nothing to do.)
+    /// Ends the open, even if it returns an error, which is one of earlier writes. (Nothing to do.)
     pub close: Option<
         unsafe extern "C" fn(fs: *mut c_void, cx: *const VolaryContext, open: VolaryOpen) -> i32,
     >,
 }
 
-/// The type of the one function that a plug-in exports, as `FileSystemCreate`: a new file system
-/// called `name`, of `config`, in version `version` of the table. NULL if there is no such name or
-/// version. An empty name is the one that you would choose. A library can have several.
+/// The type of the one function that a plug-in exports, as `FileSystemCreate`. It returns a new
+/// file system called `name`, configured by `config`, in version `version` of the table. It returns
+/// NULL for an unknown name or version. An empty name stands for your default one. A library can
+/// have several.
 pub type VolaryCreate = Option<
     unsafe extern "C" fn(
         name: *const c_char,

@@ -1,5 +1,5 @@
-//! Runs plug-ins in processes of their own, for programs that cannot start themselves once more.
-//! It is started by them, with a connection as its standard input.
+//! Runs plug-ins in separate processes, for programs that cannot start themselves a second time.
+//! They start this one with a connection as its standard input.
 
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;

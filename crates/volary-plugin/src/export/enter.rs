@@ -10,12 +10,12 @@ use std::sync::Arc;
 use volary_core::{Cancel, Cred, Ctx, Error, FileSystem, Kind, Result, Time};
 
 thread_local! {
-    /// The context of the call that this thread is in.
+    /// The context of this thread's current call.
     static CURRENT: Cell<*const VolaryContext> = const { Cell::new(std::ptr::null()) };
 }
 
-/// Returns 1 once the host's caller has lost interest in this thread's call: the clock of a
-/// [`Cancel`] that is set at 1.
+/// Returns a time of 1 once the host's caller has lost interest in this thread's call, otherwise 0.
+/// It is the clock of a [`Cancel`] whose deadline is 1.
 #[expect(unsafe_code, reason = "asks the host")]
 fn asked() -> Time {
     let cx = CURRENT.get();
@@ -28,7 +28,7 @@ fn asked() -> Time {
     Time::from_secs(is_over.into())
 }
 
-/// An answer of C: a number, or an error's.
+/// A result for C: a number, or an error's code.
 pub(super) trait Answer {
     fn error(code: i32) -> Self;
 }
@@ -48,7 +48,7 @@ impl Answer for i64 {
 /// Calls the driver, as the caller that C's context names.
 ///
 /// # Safety
-/// `fs` leads to an [`Exported`], and `cx` is the host's, of this call.
+/// `fs` points to an [`Exported`], and `cx` is the host's, of this call.
 #[expect(unsafe_code, reason = "both come from C")]
 pub(super) unsafe fn enter<R: Answer>(
     fs: *mut c_void,
@@ -67,10 +67,10 @@ pub(super) unsafe fn enter<R: Answer>(
     }
 }
 
-/// The same, with the driver attached or not.
+/// Does the same, whether the driver is attached or not.
 ///
 /// # Safety
-/// As of [`enter`].
+/// As for [`enter`].
 #[expect(unsafe_code, reason = "both come from C")]
 pub(super) unsafe fn guarded<R: Answer>(
     fs: *mut c_void,
@@ -116,10 +116,10 @@ pub(super) unsafe fn guarded<R: Answer>(
     })
 }
 
-/// Puts the words of an error beside it.
+/// Writes an error's message into the context.
 ///
 /// # Safety
-/// There is as much room as `c` says.
+/// The buffer has as many bytes as `c` says.
 #[expect(unsafe_code, reason = "the note is a buffer of C")]
 unsafe fn note(c: &VolaryContext, e: &Error) {
     let words = e.to_string();

@@ -2,11 +2,11 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | `volume` | the whole: attaching, what it can do, its end |
-//! | `names` | names: finding, making, moving and removing what they lead to |
+//! | `volume` | the volume as a whole: attaching, abilities, detaching |
+//! | `names` | names: finding, making, moving and removing nodes by them |
 //! | `nodes` | nodes: attributes, symlinks, extended attributes |
 //! | `opens` | opens: listing, reading, writing, locks |
-//! | `pointers` | what comes and goes by pointers |
+//! | `pointers` | reading arguments and writing results by pointers |
 
 #![expect(unsafe_code, reason = "each is called by a host of C, with pointers")]
 #![expect(

@@ -1,4 +1,4 @@
-//! What the host is told by itself.
+//! Calls to the host: messages and changes.
 
 use crate::abi::{
     VOLARY_CHANGED_ALL, VOLARY_CHANGED_ATTR, VOLARY_CHANGED_DATA, VOLARY_CHANGED_ENTRIES,

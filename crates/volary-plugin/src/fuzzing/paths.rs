@@ -1,4 +1,4 @@
-//! A table that is asked by paths, and answers whatever it is told to.
+//! A table of paths that answers whatever the input says.
 
 #![expect(unsafe_code, reason = "a table as C has them")]
 #![expect(
@@ -18,10 +18,10 @@ type Fs = *mut c_void;
 type Cx = *const VolaryContext;
 type Path = *const c_char;
 
-/// Attaches a table whose answers `input` is.
+/// Attaches a table whose answers come from `input`.
 ///
 /// # Errors
-/// Of attaching.
+/// Those of attaching.
 pub fn path_liar(input: &[u8]) -> Result<impl FileSystem> {
     let alive = Arc::new(());
     let liar = Box::into_raw(Box::new(Liar {
@@ -55,14 +55,14 @@ pub fn path_liar(input: &[u8]) -> Result<impl FileSystem> {
         now: Time::EPOCH,
         cancel: &Cancel::new(),
     };
-    // Room for few nodes, so that some have to go.
+    // There is room for few nodes, so that some are evicted.
     let how = Attach {
         memory: 1 << 20,
         ..Attach::default()
     };
     let attached = unsafe { Paths::attach(&raw const table, &how, &cx) };
     if attached.is_err() && Arc::strong_count(&alive) > 1 {
-        // It was refused before anybody was to release it.
+        // The table was refused before it could be released.
         drop(unsafe { Box::from_raw(liar) });
     }
     attached

@@ -1,4 +1,4 @@
-//! One call of a table: its context, its session and its turn, and what its answer means.
+//! One call of a table: its context, its session, its turn, and the check of its result.
 
 use super::hooks::Hooks;
 use super::sessions::{Session, Sessions};
@@ -10,15 +10,15 @@ use std::ffi::c_void;
 use std::sync::Arc;
 use volary_core::{Caps, Cred, Ctx, DirBuf, Error, Kind, Result};
 
-/// The most that a variable answer can have: a symlink's target, an extended attribute.
+/// The longest result of variable length: a symlink's target, an extended attribute.
 const ANSWER_MAX: usize = 1 << 20;
-/// The room that such an answer is given at first.
+/// The first size of the buffer for such a result.
 const ANSWER_ROOM: usize = 4 << 10;
 
-/// Returns the names of extended attributes, each of which has a NUL after it.
+/// Splits a list of extended attributes' names, each of which ends with NUL.
 ///
 /// # Errors
-/// `Io` for what is no such list.
+/// `Io` if the list is malformed.
 pub(crate) fn list_of_names(all: &[u8]) -> Result<Vec<Vec<u8>>> {
     let Some(rest) = all.strip_suffix(b"\0") else {
         return match all.is_empty() {
@@ -33,7 +33,7 @@ pub(crate) fn list_of_names(all: &[u8]) -> Result<Vec<Vec<u8>>> {
     }
 }
 
-/// Returns the error for an answer that cannot be.
+/// Returns the error for an impossible result.
 pub(crate) fn lie(what: &str, words: &str) -> Error {
     Error::note(Kind::Io, format!("the plug-in's {what} {words}"))
 }
@@ -50,7 +50,8 @@ pub(crate) struct Calls {
     unsafe_code,
     reason = "the table says that it can be called from any thread"
 )]
-// SAFETY: its pointers are the plug-in's own; `serial` holds back those that want one call at a time.
+// SAFETY: its pointers are the plug-in's own; `serial` serialises calls if the plug-in wants one at
+// a time.
 unsafe impl Send for Calls {}
 #[expect(
     unsafe_code,
@@ -118,10 +119,10 @@ impl Calls {
         Ok(out)
     }
 
-    /// Makes a call whose answer is a number.
+    /// Makes a call that returns a number.
     ///
     /// # Errors
-    /// Of a negative answer.
+    /// That of a negative result.
     pub(crate) fn number<N: Into<i64>>(
         &self,
         what: &str,
@@ -136,10 +137,10 @@ impl Calls {
         u64::try_from(answer).map_err(|_| lent.error(what, answer))
     }
 
-    /// Makes a call that answers 0.
+    /// Makes a call that must return 0.
     ///
     /// # Errors
-    /// Of a negative answer; `Io` for another.
+    /// That of a negative result; `Io` for a positive one.
     pub(crate) fn done(
         &self,
         what: &str,
@@ -152,11 +153,11 @@ impl Calls {
         }
     }
 
-    /// Makes a call that fills a buffer and answers how much there is; again, with more room, if
-    /// that was not enough.
+    /// Makes a call that fills a buffer and returns the length of the whole. If the buffer was too
+    /// small, makes it again with a larger one.
     ///
     /// # Errors
-    /// Of a negative answer; `Io` for one that is too long.
+    /// That of a negative result; `Io` for one that is too long.
     pub(crate) fn filled(
         &self,
         what: &str,
@@ -164,7 +165,7 @@ impl Calls {
         call: impl Fn(*mut c_void, *const VolaryContext, &mut [u8]) -> i64,
     ) -> Result<Vec<u8>> {
         let mut room = ANSWER_ROOM;
-        // Another may have made it longer meanwhile; not for ever.
+        // Another caller may have made it longer meanwhile. The bound prevents an endless loop.
         for _ in 0..8 {
             let mut buf = vec![0; room];
             let len = self.number(what, cx, |fs, cx| call(fs, cx, &mut buf))?;
@@ -184,10 +185,10 @@ impl Calls {
         ))
     }
 
-    /// Lists into `out`; true at the end.
+    /// Lists a directory into `out`; returns true at the end.
     ///
     /// # Errors
-    /// Of a negative answer; `Io` for entries that are none.
+    /// That of a negative result; `Io` for invalid entries.
     pub(super) fn list(
         &self,
         cx: &Ctx<'_>,
@@ -209,7 +210,7 @@ impl Calls {
             return Err(lie("readdir", &words));
         }
         match (answer, listed.is_full, listed.added) {
-            // It was told that there is no room for more, and there is more.
+            // The plug-in got no room for an entry, so there are more.
             (_, true, _) | (0, _, 1..) => Ok(false),
             (1, ..) => Ok(true),
             (0, ..) => Err(lie("readdir", "says that there is more, and gives nothing")),
@@ -217,10 +218,11 @@ impl Calls {
         }
     }
 
-    /// Lists all names of a directory, of at most `name_max` bytes each, as far as there is `room` for them.
+    /// Lists all names of a directory, of at most `name_max` bytes each, within `room` bytes of
+    /// memory.
     ///
     /// # Errors
-    /// Of a negative answer; `Io` for names that are none; `TooManyOpen` where there is no room.
+    /// That of a negative result; `Io` for invalid names; `TooManyOpen` if `room` does not suffice.
     pub(crate) fn names(
         &self,
         cx: &Ctx<'_>,

@@ -23,7 +23,7 @@ use volary_core::{
     Finding, Kind, Lock, Mode, Name, NodeId, OpenId, RenameFlags, Result, SetAttr, StatFs, Watch,
 };
 
-/// The room that an `ioctl` has for its answer.
+/// The size of the buffer for an `ioctl`'s answer.
 const IOCTL_ROOM: usize = 64 << 10;
 
 type Fs = *mut c_void;
@@ -31,7 +31,7 @@ type Cx = *const VolaryContext;
 
 impl Loaded {
     /// # Errors
-    /// `Stale` once it is detached.
+    /// `Stale` once the volume is detached.
     fn alive(&self) -> Result<&VolaryTable> {
         match self.detached.load(Ordering::Acquire) {
             false => Ok(&*self.table),
@@ -42,7 +42,7 @@ impl Loaded {
     /// Returns the plug-in's open of a file that was opened for writing.
     ///
     /// # Errors
-    /// `ReadOnly` of a volume for reading; `Stale`; `Invalid` for an open for reading.
+    /// `ReadOnly` if the volume is read-only; `Stale`; `Invalid` if the open is for reading only.
     fn to_write(&self, open: OpenId) -> Result<VolaryOpen> {
         match self.caps.has(Caps::WRITE) {
             true => self.opens.to_write(open),
@@ -50,7 +50,7 @@ impl Loaded {
         }
     }
 
-    /// Makes a call that gives attributes.
+    /// Makes a call that returns attributes.
     fn attr_of(
         &self,
         what: &str,
@@ -67,7 +67,7 @@ impl Loaded {
         }
     }
 
-    /// The same, of something that was made: it is of this kind.
+    /// Does the same for a call that must return a node of this kind.
     fn made(
         &self,
         what: &str,
@@ -82,7 +82,7 @@ impl Loaded {
         }
     }
 
-    /// Does what an open without a function `open` means.
+    /// Opens a node for a table without the function `open`.
     fn open_by_default(&self, cx: &Ctx<'_>, node: NodeId, mode: Mode) -> Result<u64> {
         let attr = self.getattr(cx, node)?;
         if mode != Mode::Read && attr.kind == FileKind::Dir {
@@ -102,7 +102,7 @@ fn entry(attr: Attr) -> Entry {
     }
 }
 
-/// A name as C gets it: a place and a length.
+/// Returns a name in C's form: a pointer and a length.
 fn parts(name: Name<'_>) -> (*const std::ffi::c_char, usize) {
     (chars(name.as_bytes()), name.as_bytes().len())
 }
@@ -515,7 +515,7 @@ impl FileSystem for Loaded {
 }
 
 /// # Errors
-/// `Io` for another node than was asked about.
+/// `Io` if the entry is not this node.
 fn same(node: NodeId, entry: Entry, what: &str) -> Result<Entry> {
     match entry.node == node {
         true => Ok(entry),

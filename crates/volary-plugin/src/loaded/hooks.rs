@@ -1,9 +1,9 @@
-//! What every table has, whatever its other functions are asked by.
+//! The functions that both kinds of table have.
 
 use crate::abi::{VolaryAttach, VolaryCaps, VolaryContext, VolaryHost};
 use std::ffi::c_void;
 
-/// What a table has for the volume as a whole, whatever its other functions are asked by.
+/// The functions for the volume as a whole, which both kinds of table have.
 #[derive(Clone, Copy)]
 pub(crate) struct Hooks {
     pub(crate) fs: *mut c_void,

@@ -1,11 +1,12 @@
-//! Opens, numbered here: what was closed is stale, whatever numbers the plug-in gives.
+//! Opens, numbered by the host. An id that was closed is stale, whatever handles the plug-in
+//! returns.
 
 use crate::abi::{VOLARY_WRITE, VolaryOpen};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use volary_core::{Kind, OpenId, Result};
 
-/// Opens that a volume can have: as many as a session lets it.
+/// The most opens of a volume, which is also the most of a session.
 const OPENS_MAX: usize = 1 << 20;
 
 #[derive(Default)]
@@ -42,10 +43,10 @@ impl Opens {
         found.ok_or_else(|| Kind::Stale.into())
     }
 
-    /// Returns an open that takes changes.
+    /// Returns an open that was opened for writing.
     ///
     /// # Errors
-    /// `Stale`; `Invalid` for one that is for reading.
+    /// `Stale`; `Invalid` if the open is for reading only.
     pub(super) fn to_write(&self, id: OpenId) -> Result<VolaryOpen> {
         let open = self.get(id)?;
         match open.mode & VOLARY_WRITE {

@@ -1,4 +1,4 @@
-//! `connect`: what a plug-in keeps for each caller.
+//! Sessions: the state that a plug-in keeps for each caller.
 
 use super::hooks::Hooks;
 use parking_lot::Mutex;
@@ -6,10 +6,10 @@ use std::ffi::c_void;
 use std::sync::Arc;
 use volary_core::{Cred, Result};
 
-/// Callers that are remembered; the one that called longest ago is disconnected first.
+/// The most callers that are remembered. The one that called longest ago is disconnected first.
 const SESSIONS_MAX: usize = 64;
 
-/// A caller that is connected; disconnected when the last call is over.
+/// A connected caller. It is disconnected when its last call ends.
 pub(super) struct Session {
     pub(super) at: *mut c_void,
     hooks: Hooks,
@@ -38,21 +38,21 @@ impl Drop for Session {
     #[expect(unsafe_code, reason = "calls the plug-in")]
     fn drop(&mut self) {
         if let Some(disconnect) = self.hooks.disconnect {
-            // SAFETY: `connect` of this table gave the session, which is ended once.
+            // SAFETY: `connect` of this table returned the session, which is ended once.
             unsafe { disconnect(self.hooks.fs, self.at) }
         }
     }
 }
 
-/// Those that are connected, the last to call at the end.
+/// The connected callers; the one that called last is at the end.
 #[derive(Default)]
 pub(super) struct Sessions(Mutex<Vec<(Cred, Arc<Session>)>>);
 
 impl Sessions {
-    /// Returns the session of a caller, which `connect` begins if there is none.
+    /// Returns a caller's session; `connect` begins one if there is none.
     ///
     /// # Errors
-    /// Of `connect`.
+    /// Those of `connect`.
     pub(super) fn of(
         &self,
         cred: &Cred,
@@ -72,7 +72,7 @@ impl Sessions {
         Ok(session)
     }
 
-    /// Ends all that no call is in.
+    /// Ends all sessions, those in a call when it returns.
     pub(super) fn end(&self) {
         let all = std::mem::take(&mut *self.0.lock());
         drop(all);

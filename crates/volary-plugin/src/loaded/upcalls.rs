@@ -1,4 +1,4 @@
-//! What a plug-in calls: log, and changes from elsewhere.
+//! Functions that a plug-in calls: log, and changes by others.
 
 use crate::abi::*;
 use crate::convert;
@@ -9,16 +9,17 @@ use std::ffi::c_char;
 use std::sync::{Arc, Weak};
 use volary_core::{Change, Severity};
 
-/// What the plug-in gets, and where it leads. Never freed: a plug-in may call after `release`.
+/// The host structure for a plug-in, and the target of its calls. It is never freed, as a plug-in
+/// may call even after `release`.
 #[repr(C)]
 struct Upcalls {
     c: VolaryHost,
     news: Mutex<Weak<News>>,
-    /// The plug-in knows nodes by the numbers that the host does.
+    /// The plug-in uses the same node ids as the host.
     knows_nodes: bool,
 }
 
-/// Returns what a plug-in gets of a host that gathers `news`.
+/// Returns the host structure for a plug-in, whose reports go to `news`.
 pub(crate) fn host(news: &Arc<News>, knows_nodes: bool) -> *const VolaryHost {
     let cell = Box::leak(Box::new(Upcalls {
         c: VolaryHost {
@@ -70,7 +71,7 @@ unsafe extern "C" fn changed(host: *const VolaryHost, what: u32, node: VolaryNod
         (VOLARY_CHANGED_ATTR, Ok(node)) => Change::Attr(node),
         (VOLARY_CHANGED_ENTRIES, Ok(node)) => Change::Entries(node),
         (VOLARY_CHANGED_GONE, Ok(node)) => Change::Gone(node),
-        // Of what cannot be understood, the safe reading.
+        // If the change cannot be understood, everything may have changed.
         _ => Change::Everything,
     };
     news.changed(change);

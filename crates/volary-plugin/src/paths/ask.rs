@@ -1,4 +1,4 @@
-//! Looking at a path, and making what is there a node.
+//! Looks at a path, and makes its node known.
 
 #![expect(
     unsafe_code,
@@ -17,15 +17,16 @@ use volary_core::{Attr, Caps, Ctx, Entry, Error, FileKind, Kind, NodeId, Result}
 /// The prefix of names in the root that keep files which were removed while open.
 pub(super) const REMOVED: &[u8] = b".volary-removed-";
 
-/// Returns a text with NUL at its end.
+/// Returns a C string.
 ///
 /// # Errors
-/// `Invalid` for one that holds NUL.
+/// `Invalid` if it has a NUL in it.
 pub(super) fn text(bytes: impl Into<Vec<u8>>) -> Result<CString> {
     CString::new(bytes).map_err(|_| Kind::Invalid.into())
 }
 
-/// Returns the number of a node; 0, which no node has, for an id that was never given out.
+/// Returns the number of a node. For an id that was never given out, returns 0, which is no node's
+/// number.
 pub(super) fn number(node: NodeId) -> u64 {
     match node.generation {
         0 => node.ino.get(),
@@ -33,12 +34,12 @@ pub(super) fn number(node: NodeId) -> u64 {
     }
 }
 
-/// Returns whether a name is one of those that hold what was removed.
+/// Returns whether a name is reserved for files that were removed while open.
 pub(super) fn is_reserved(dir: u64, name: &[u8]) -> bool {
     dir == ROOT && name.starts_with(REMOVED)
 }
 
-/// Converts `NotFound` of a node's path to `Stale`.
+/// Turns `NotFound` of a node's path into `Stale`.
 pub(super) fn gone(e: Error) -> Error {
     match e.kind() {
         Kind::NotFound => Kind::Stale.into(),
@@ -48,7 +49,7 @@ pub(super) fn gone(e: Error) -> Error {
 
 impl Paths {
     /// # Errors
-    /// `Stale` once it is detached.
+    /// `Stale` once the volume is detached.
     pub(super) fn alive(&self) -> Result<&VolaryPathTable> {
         match self.detached.load(Ordering::Acquire) {
             false => Ok(&*self.table),
@@ -57,7 +58,7 @@ impl Paths {
     }
 
     /// # Errors
-    /// `Stale`; `ReadOnly` of a volume for reading.
+    /// `Stale`; `ReadOnly` if the volume is read-only.
     pub(super) fn changing(&self) -> Result<&VolaryPathTable> {
         let table = self.alive()?;
         match self.caps.has(Caps::WRITE) {
@@ -66,10 +67,10 @@ impl Paths {
         }
     }
 
-    /// Looks at a path. The attributes have no node yet.
+    /// Returns the attributes at a path. They have no node id yet.
     ///
     /// # Errors
-    /// The plug-in's; `Io` for attributes that cannot be.
+    /// The plug-in's; `Io` for impossible attributes.
     pub(super) fn look(&self, cx: &Ctx<'_>, path: &[u8]) -> Result<(Attr, Seen)> {
         let f = self.alive()?.getattr.ok_or(Kind::Unsupported)?;
         let path = text(path)?;
@@ -91,7 +92,7 @@ impl Paths {
         Ok((attr, Seen { kind, identity }))
     }
 
-    /// Returns attributes as those of a node.
+    /// Returns attributes with a node's id.
     pub(super) fn of(&self, node: u64, mut attr: Attr) -> Result<Attr> {
         attr.node = NodeId::new(node, 0).ok_or(Kind::Stale)?;
         if self.tree.is_hidden(node) {
@@ -116,14 +117,14 @@ impl Paths {
                 }
                 Ok((attr, seen)) if self.tree.is_same(node, seen) => return self.of(node, attr),
                 Err(e) if !matches!(e.kind(), Kind::NotFound | Kind::NotDir) => return Err(e),
-                // It was taken away, or something else put into its place, by others.
+                // Others have removed the name, or put another node in its place.
                 Ok(_) | Err(_) if self.tree.lose(node) => {}
                 Ok(_) | Err(_) => return Err(Kind::Stale.into()),
             }
         }
     }
 
-    /// Returns what a name leads to, and its path.
+    /// Returns the entry of a name, and its path.
     ///
     /// # Errors
     /// `NotFound`; `NotDir`; `Stale`; the plug-in's.
@@ -139,10 +140,10 @@ impl Paths {
         Ok((Entry { node, attr }, path))
     }
 
-    /// Makes something at a name that is free, by `call`.
+    /// Makes a node at a free name, by `call`.
     ///
     /// # Errors
-    /// The plug-in's; `NotPermitted` for a name that holds what was removed.
+    /// The plug-in's; `NotPermitted` for a reserved name.
     pub(super) fn make(
         &self,
         cx: &Ctx<'_>,
@@ -158,7 +159,7 @@ impl Paths {
         let before = self.tree.known(dir, name);
         self.calls
             .done(what, cx, |fs, c| call(fs, c, path.as_ptr()))?;
-        // What was there was taken away by others, if it was free.
+        // The name was free, so others must have removed the node that was known there.
         if before.is_some() && self.tree.known(dir, name) == before {
             self.tree.remove(dir, name);
         }

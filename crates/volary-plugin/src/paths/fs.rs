@@ -24,11 +24,11 @@ use volary_core::{
     Finding, Kind, Mode, Name, NodeId, OpenId, RenameFlags, Result, SetAttr, StatFs, Watch,
 };
 
-/// How often `create` looks again where names come and go.
+/// How often `create` tries if names come and go.
 const TRIES: usize = 16;
 
 impl Paths {
-    /// Makes a call about a node, by its path.
+    /// Makes a call for a node, by its path.
     fn at<T>(
         &self,
         node: NodeId,
@@ -227,7 +227,8 @@ impl FileSystem for Paths {
         let table = self.changing()?;
         let f = table.link.filter(|_| self.caps.has(Caps::HARD_LINKS));
         let f = f.ok_or(Kind::Unsupported)?;
-        // Alone, for a removed file's name is not to be given another while it is.
+        // Runs alone, so that an open file is not removed meanwhile: its reserved name must get no
+        // link.
         let _turn = self.turn.write();
         let attr = self.attr(cx, number(node))?;
         if attr.kind == FileKind::Dir {
@@ -379,7 +380,7 @@ impl FileSystem for Paths {
     }
 
     fn forget(&self, node: NodeId, _lookups: u64) {
-        // Others may be given it too: it stays for as long as there is room.
+        // Other callers may use the node too, so it stays while there is room.
         self.tree.cool(number(node));
     }
 
@@ -401,7 +402,7 @@ impl FileSystem for Paths {
         }
         let _turn = self.turn.read();
         let path = text(self.tree.path(open.node)?)?;
-        // No file has more, and not every driver could say so.
+        // No file is longer than this, and some drivers cannot take larger offsets.
         let left = usize::try_from(self.caps.size_max.saturating_sub(offset));
         let (handle, room) = (
             open.handle.unwrap_or(0),

@@ -1,4 +1,4 @@
-//! Removing and renaming, and what is removed while it is open.
+//! Removing and renaming, and files that are removed while open.
 
 #![expect(
     unsafe_code,
@@ -16,7 +16,7 @@ use crate::abi::{VOLARY_RENAME_REPLACE, VOLARY_RENAME_SWAP};
 use std::sync::atomic::Ordering;
 use volary_core::{Caps, Ctx, Entry, Error, FileKind, Kind, Name, NodeId, RenameFlags, Result};
 
-/// A place in a directory.
+/// A name in a directory.
 #[derive(Clone, Copy)]
 pub(super) struct Place<'a> {
     dir: u64,
@@ -32,12 +32,12 @@ impl<'a> Place<'a> {
     }
 }
 
-/// What was put aside so that something can take its place.
+/// A file that was renamed or linked to a reserved name, to free its old name.
 struct Aside {
     node: u64,
     hidden: Vec<u8>,
     path: Vec<u8>,
-    /// It has its old name too.
+    /// It was linked, so it has its old name too.
     is_linked: bool,
 }
 
@@ -46,7 +46,7 @@ fn in_root(name: &[u8]) -> Vec<u8> {
 }
 
 impl Paths {
-    /// Takes away a file's name.
+    /// Removes a name of a file.
     pub(super) fn unlink_at(&self, cx: &Ctx<'_>, at: Place<'_>) -> Result<()> {
         let _alone = self.turn.write();
         let (entry, path) = self.find(cx, at.dir, at.name)?;
@@ -140,7 +140,7 @@ impl Paths {
         Ok(())
     }
 
-    /// Renames. Puts aside an open file that would lose its last name.
+    /// Renames. First puts aside an open file that would lose its last name.
     fn replace(&self, cx: &Ctx<'_>, old: &[u8], new: &[u8], to: Place<'_>) -> Result<()> {
         let Some(node) = self.tree.is_last_of_open(to.dir, to.name) else {
             return self.rename_path(cx, old, new, VOLARY_RENAME_REPLACE);
@@ -154,10 +154,11 @@ impl Paths {
         done
     }
 
-    /// Keeps what is at `path` by a name in the root: by a hard link if there can be one, else by a rename.
+    /// Keeps the file at `path` under a reserved name in the root: by a hard link if possible,
+    /// otherwise by a rename.
     ///
     /// # Errors
-    /// `Busy` where there is no way; the plug-in's.
+    /// `Busy` if neither is possible; the plug-in's.
     fn put_aside(&self, cx: &Ctx<'_>, node: u64, path: &[u8], may_link: bool) -> Result<Aside> {
         let number = self.removed.fetch_add(1, Ordering::Relaxed);
         let hidden = [REMOVED, format!("{number:x}").as_bytes()].concat();
@@ -195,7 +196,8 @@ impl Paths {
         }
     }
 
-    /// Releases an open's hold on a node, and removes a node without names. The caller must not hold `turn`.
+    /// Releases an open's hold on a node, and removes a node without names. The caller must not
+    /// hold `turn`.
     pub(super) fn let_go(&self, cx: &Ctx<'_>, node: u64) -> Result<()> {
         let Some(hidden) = self.tree.let_go(node) else {
             return Ok(());
@@ -204,7 +206,7 @@ impl Paths {
         self.unlink_path(cx, &in_root(&hidden))
     }
 
-    /// Removes what a process that ended has left of files that were removed while they were open.
+    /// Removes files that a former process left under reserved names.
     pub(super) fn remove_left(&self, cx: &Ctx<'_>) {
         let (true, Some(f)) = (self.caps.has(Caps::WRITE), self.table.readdir) else {
             return;
@@ -214,7 +216,7 @@ impl Paths {
         let names = self.calls.names(cx, room, |fs, c, list| unsafe {
             f(fs, c, root.as_ptr(), list)
         });
-        // What cannot be listed or removed is in nobody's way.
+        // Files that cannot be listed or removed do no harm.
         let Ok(names) = names else { return };
         let all = (0..names.len()).filter_map(|at| names.get(at));
         for (name, _) in all.filter(|(name, _)| is_reserved(ROOT, name)) {

@@ -20,7 +20,7 @@ use volary_core::{
 };
 
 impl Paths {
-    /// Has the plug-in open a node that is held. The caller has a turn.
+    /// Lets the plug-in open a held node. The caller must hold `turn`.
     fn open_held(&self, cx: &Ctx<'_>, node: u64, mode: Mode) -> Result<Option<u64>> {
         let path = text(self.tree.path(node)?)?;
         let Some(f) = self.table.open else {
@@ -32,7 +32,7 @@ impl Paths {
                 f(fs, c, path.as_ptr(), mode, &raw mut handle)
             })
             .map_err(gone)?;
-        // Others may have put another file into its place.
+        // Others may have put another file in its place.
         let is_it = match self.caps.has(Caps::SHARED) {
             true => self.attr(cx, node).map(drop),
             false => Ok(()),
@@ -67,7 +67,7 @@ impl Paths {
         }
     }
 
-    /// Makes a file that is not there, and opens it.
+    /// Makes a new file, and opens it.
     pub(super) fn create_new(
         &self,
         cx: &Ctx<'_>,
@@ -97,7 +97,7 @@ impl Paths {
         Ok((entry, self.opens.add(open)))
     }
 
-    /// Opens what is at a name already; `None` if that is nothing.
+    /// Opens an existing file by its name; `None` if there is none.
     pub(super) fn create_over(
         &self,
         cx: &Ctx<'_>,
@@ -117,7 +117,7 @@ impl Paths {
             Err(e) => return Err(e),
         };
         let open = match self.open_node(cx, number(node), Mode::ReadWrite) {
-            // It went meanwhile.
+            // The file was removed meanwhile.
             Err(e) if e == Kind::Stale => return Ok(None),
             opened => opened?,
         };
@@ -134,7 +134,7 @@ impl Paths {
         }
     }
 
-    /// Gives the entries of a listing after a cookie; true at the end.
+    /// Adds the entries of a listing after a cookie to `out`; returns true at the end.
     pub(super) fn give(
         &self,
         cx: &Ctx<'_>,
@@ -158,7 +158,8 @@ impl Paths {
         Ok(true)
     }
 
-    /// Returns the node of a name that was listed, with its attributes if they are wanted; `None` of one that is no more.
+    /// Returns the node of a listed name, with its attributes if they are wanted; `None` if the
+    /// name is gone.
     fn listed(
         &self,
         cx: &Ctx<'_>,
@@ -170,7 +171,7 @@ impl Paths {
         let told = convert::file_kind(kind.into()).ok();
         let known = self.tree.known(dir, name);
         let is_known = known.is_some_and(|node| self.tree.kind(node).ok() == told);
-        // Two names may lead to one node.
+        // With hard links, two names may lead to one node.
         let is_one = told == Some(FileKind::Dir) || !self.caps.has(Caps::HARD_LINKS);
         let (attr, seen) = match told.filter(|_| !wants_attr && (is_known || is_one)) {
             Some(kind) => (
@@ -192,7 +193,7 @@ impl Paths {
         Ok(Some((node, seen.kind, attr.transpose()?)))
     }
 
-    /// Has the plug-in end an open of its own. The caller has a turn.
+    /// Lets the plug-in close its handle. The caller must hold `turn`.
     fn close_handle(&self, cx: &Ctx<'_>, node: u64, handle: u64) -> Result<()> {
         let Some(f) = self.table.close else {
             return Ok(());
@@ -203,7 +204,7 @@ impl Paths {
             .done("close", cx, |fs, c| unsafe { f(fs, c, at, handle) })
     }
 
-    /// Ends an open that is in no list any more.
+    /// Ends an open that was removed from the table.
     pub(super) fn end(&self, cx: &Ctx<'_>, open: &Open) -> Result<()> {
         let closed = match open.handle {
             Some(handle) => {

@@ -1,4 +1,4 @@
-//! Open files and directories, and the listings of directories that are under way.
+//! Open files and directories, and the listings of directories.
 
 use crate::names::Names;
 use parking_lot::Mutex;
@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use volary_core::{FileKind, Kind, Mode, OpenId, Result};
 
-/// Opens that a volume can have: as many as a session lets it.
+/// The most opens of a volume, which is also the most of a session.
 const OPENS_MAX: usize = 1 << 20;
-/// Memory for listings, at least.
+/// The least memory for listings, in bytes.
 const LISTED_MIN: usize = 16 << 20;
 
 #[derive(Debug)]
@@ -22,17 +22,19 @@ pub(super) struct Open {
     listing: Mutex<Listing>,
 }
 
-/// The entries that a directory had when its listing last began. A cookie is an entry's number, which the entry keeps,
-/// so that several callers may list by one open.
+/// The entries of a directory when its listing last began. A cookie is an entry's number. The entry
+/// keeps its number, so that several callers may list by one open.
 #[derive(Debug, Default)]
 pub(super) struct Listing {
     names: Names,
-    /// The numbers of the names, ascending.
+    /// The numbers of the names, in ascending order.
     numbers: Vec<u64>,
     last: u64,
     /// Names that were removed since.
     gone: HashSet<Box<[u8]>>,
     is_begun: bool,
+    /// Whether the open was closed: nobody would count what is listed now.
+    is_over: bool,
 }
 
 #[derive(Debug)]
@@ -63,7 +65,7 @@ impl Open {
 }
 
 impl Listing {
-    /// Takes what the directory holds now.
+    /// Replaces the entries by the directory's current ones.
     fn renew(&mut self, now: &Names) {
         let all = || (0..now.len()).filter_map(|at| now.get(at));
         let mut fresh: HashMap<&[u8], u8> = all().collect();
@@ -88,6 +90,7 @@ impl Listing {
             last: self.last,
             gone: HashSet::new(),
             is_begun: true,
+            is_over: false,
         };
     }
 
@@ -98,7 +101,7 @@ impl Listing {
     /// Returns the entries after a cookie: their numbers, names and kinds.
     ///
     /// # Errors
-    /// `Invalid` for a cookie that was never given.
+    /// `Invalid` for a cookie that was never given out.
     pub(super) fn after(&self, cookie: u64) -> Result<impl Iterator<Item = (u64, &[u8], u8)>> {
         if cookie > self.last {
             return Err(Kind::Invalid.into());
@@ -163,8 +166,13 @@ impl Opens {
             }
         }
         drop(state);
-        let size = open.listing.lock().size();
-        self.listed.fetch_sub(size, Ordering::Relaxed);
+        let mut listing = open.listing.lock();
+        self.listed.fetch_sub(listing.size(), Ordering::Relaxed);
+        *listing = Listing {
+            is_over: true,
+            ..Listing::default()
+        };
+        drop(listing);
         Ok(open)
     }
 
@@ -177,10 +185,12 @@ impl Opens {
             .collect()
     }
 
-    /// Works on the listing of an open, which `begin` fills anew if it is to begin: within so many bytes.
+    /// Calls `work` with the listing of an open. If `is_start`, `begin` first fills it anew, within
+    /// the number of bytes that it is given.
     ///
     /// # Errors
-    /// Of both; `Invalid` for one that is to go on, and was never begun.
+    /// `Stale` if the open was closed meanwhile; those of both functions; `Invalid` if the listing is to
+    /// continue, but never began.
     pub(super) fn listing<T>(
         &self,
         open: &Open,
@@ -189,6 +199,9 @@ impl Opens {
         work: impl FnOnce(&Listing) -> Result<T>,
     ) -> Result<T> {
         let mut listing = open.listing.lock();
+        if listing.is_over {
+            return Err(Kind::Stale.into());
+        }
         if is_start {
             let old = listing.size();
             let others = self.listed.load(Ordering::Relaxed).saturating_sub(old);
@@ -202,7 +215,7 @@ impl Opens {
         }
     }
 
-    /// Takes a name that went out of all listings of its directory.
+    /// Removes a name from all listings of its directory.
     pub(super) fn gone(&self, dir: u64, name: &[u8]) {
         let open = self.state.lock().dirs.get(&dir).cloned();
         for open in open.unwrap_or_default() {

@@ -1,8 +1,9 @@
-//! Node ids, and the paths that they mean now.
+//! Node ids, and their current paths.
 //!
-//! A node has the names that were seen of it, each in its directory's node: a directory that is renamed takes all below it
-//! along. A number never means two nodes. There are no more nodes than a bound: those that were used longest ago go first, but
-//! for those that are open or hold others. What is gone is `Stale`.
+//! A node has the names under which it was seen, each in its directory's node. So a renamed
+//! directory takes everything below it along. A number never stands for two nodes. The number of
+//! nodes is bounded: those that were used longest ago are evicted first, except open nodes and
+//! directories with known entries. A node that is gone is `Stale`.
 
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -13,7 +14,7 @@ pub(super) const ROOT: u64 = 1;
 /// The longest path, in bytes.
 const PATH_MAX: usize = 64 << 10;
 
-/// By which number and generation a plug-in knows a node; 0 where it does not say.
+/// The number and generation by which a plug-in knows a node; 0 if it does not tell.
 pub(super) type Identity = (u64, u32);
 
 type Key = (u64, Box<[u8]>);
@@ -22,7 +23,7 @@ type Key = (u64, Box<[u8]>);
 pub(super) struct Tree {
     state: Mutex<State>,
     most: usize,
-    /// Paths with one identity lead to one node.
+    /// Paths with the same identity lead to one node.
     has_links: bool,
 }
 
@@ -39,9 +40,9 @@ struct State {
 struct Node {
     kind: FileKind,
     identity: Identity,
-    /// Empty once it was removed.
+    /// Empty once all names were removed.
     names: Vec<Key>,
-    /// The name in the root that keeps a file which was removed while open.
+    /// The reserved name in the root of a file that was removed while open.
     hidden: Option<Box<[u8]>>,
     children: usize,
     opens: usize,
@@ -49,7 +50,7 @@ struct Node {
     used: u64,
 }
 
-/// What the plug-in told of the file under a name.
+/// What the plug-in reported of the file under a name.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seen {
     pub(super) kind: FileKind,
@@ -118,7 +119,7 @@ impl Tree {
         state.nodes.get(&node).is_some_and(|n| n.hidden.is_some())
     }
 
-    /// Returns the directory that holds `dir`.
+    /// Returns the parent of `dir`.
     ///
     /// # Errors
     /// `Stale`; `NotDir`.
@@ -135,15 +136,16 @@ impl Tree {
             .ok_or_else(|| Kind::Stale.into())
     }
 
-    /// Returns the node that `name` in `dir` led to when it was last looked up.
+    /// Returns the node that `name` in `dir` led to when it was last seen.
     pub(super) fn known(&self, dir: u64, name: &[u8]) -> Option<u64> {
         self.state.lock().names.get(&(dir, name.into())).copied()
     }
 
-    /// Returns the node that a name leads to, which is new if nothing was known of it, or something else.
+    /// Returns the node of a name. It is a new one if the name was unknown, or led to another file
+    /// before.
     ///
     /// # Errors
-    /// `TooManyOpen` if there are as many as there may be, all in use.
+    /// `TooManyOpen` if there is no room and all nodes are in use.
     pub(super) fn enter(&self, dir: u64, name: &[u8], seen: Seen, is_used: bool) -> Result<u64> {
         let mut state = self.state.lock();
         let key = (dir, name.into());
@@ -183,17 +185,18 @@ impl Tree {
         found.filter(|&node| self.is_linkable(seen) && state.is_same(node, seen))
     }
 
-    /// Returns whether this is still what a node was when it was seen first.
+    /// Returns whether a node still has the kind and identity with which it was first seen.
     pub(super) fn is_same(&self, node: u64, seen: Seen) -> bool {
         self.state.lock().is_same(node, seen)
     }
 
-    /// Forgets a name. What has no other is gone, or goes with its last open.
+    /// Forgets a name. A node without another name is gone, or goes with its last open.
     pub(super) fn remove(&self, dir: u64, name: &[u8]) {
         self.state.lock().drop_name(&(dir, name.into()));
     }
 
-    /// Forgets the name that makes a node's path, which others took away. Returns whether there was one.
+    /// Forgets the name that makes a node's path, as others removed it. Returns whether there was
+    /// one.
     pub(super) fn lose(&self, node: u64) -> bool {
         let mut state = self.state.lock();
         let name = state
@@ -203,7 +206,7 @@ impl Tree {
         name.map(|name| state.drop_name(&name)).is_some()
     }
 
-    /// Returns whether this is the only known name of something that is open.
+    /// Returns the node of a name, if it is an open file and this is its only known name.
     pub(super) fn is_last_of_open(&self, dir: u64, name: &[u8]) -> Option<u64> {
         let state = self.state.lock();
         let node = state.names.get(&(dir, name.into()))?;
@@ -212,7 +215,7 @@ impl Tree {
         is_last.then_some(*node)
     }
 
-    /// Replaces all names of a node by a hidden one in the root.
+    /// Replaces all names of a node by a reserved one in the root.
     pub(super) fn hide(&self, node: u64, hidden: &[u8]) {
         let mut state = self.state.lock();
         if let Some(found) = state.nodes.get_mut(&node) {
@@ -224,7 +227,7 @@ impl Tree {
         }
     }
 
-    /// Moves a name. Whatever the new one led to is forgotten.
+    /// Moves a name. Forgets the node that the new name led to.
     pub(super) fn rename(&self, from: u64, name: &[u8], to: u64, new: &[u8]) {
         let mut state = self.state.lock();
         let (old, new) = ((from, name.into()), (to, new.into()));
@@ -247,7 +250,7 @@ impl Tree {
         }
     }
 
-    /// Holds a node in memory for an open.
+    /// Keeps a node in memory for an open.
     ///
     /// # Errors
     /// `Stale`.
@@ -258,7 +261,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Releases a hold. Returns the hidden name to remove if it was the last.
+    /// Releases a hold. If it was the last, returns the reserved name to remove.
     pub(super) fn let_go(&self, node: u64) -> Option<Box<[u8]>> {
         let mut state = self.state.lock();
         let found = state.nodes.get_mut(&node)?;
@@ -281,7 +284,7 @@ impl Tree {
     }
 
     /// # Errors
-    /// `TooManyOpen` if none can go.
+    /// `TooManyOpen` if no node can be evicted.
     fn make_room(&self, state: &mut State, dir: u64) -> Result<()> {
         if state.nodes.len() < self.most {
             return Ok(());
@@ -469,7 +472,7 @@ mod tests {
         tree.remove(ROOT, b"f");
         assert_eq!(tree.path(old).unwrap_err(), Kind::Stale);
         let new = tree.enter(ROOT, b"f", file(7), true).unwrap();
-        // Another took its place behind the host's back.
+        // Others have put another file in its place.
         let other = tree.enter(ROOT, b"f", file(8), true).unwrap();
         assert!(old != new && new != other);
         assert_eq!(tree.path(new).unwrap_err(), Kind::Stale);

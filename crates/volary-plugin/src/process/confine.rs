@@ -1,6 +1,7 @@
-//! What a worker gives up before it loads the library: other processes, programs, the kernel.
+//! The rights that a worker gives up before it loads the library: access to other processes,
+//! programs and the kernel.
 //!
-//! Its files are those of its user: nobody but the plug-in knows which it needs.
+//! It keeps its user's access to files, as only the plug-in knows which files it needs.
 
 use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit};
 use seccompiler::{
@@ -9,14 +10,14 @@ use seccompiler::{
 };
 use std::collections::BTreeMap;
 
-/// Descriptors that a worker has at most.
+/// The most descriptors of a worker.
 const FILES_MAX: u64 = 1024;
-/// Memory that it has at most, besides what it may use for caches.
+/// The most memory of a worker, in bytes, besides the bound for caches.
 const MEMORY_MORE: u64 = 1 << 30;
-/// Numbers of the x32 ABI, on kernels that have it.
+/// The bit of system calls of the x32 ABI, for kernels that have it.
 const X32: i64 = 0x4000_0000;
 
-/// Refused: what reaches other processes, programs and the kernel.
+/// Refused system calls: those that reach other processes, programs and the kernel.
 const REFUSED: &[i64] = &[
     libc::SYS_execve,
     libc::SYS_execveat,
@@ -28,6 +29,8 @@ const REFUSED: &[i64] = &[
     libc::SYS_pidfd_send_signal,
     libc::SYS_kcmp,
     libc::SYS_kill,
+    libc::SYS_tkill,
+    libc::SYS_rt_tgsigqueueinfo,
     libc::SYS_rt_sigqueueinfo,
     libc::SYS_setsid,
     libc::SYS_setpgid,
@@ -79,7 +82,7 @@ const REFUSED_HERE: &[i64] = &[
 #[cfg(not(target_arch = "x86_64"))]
 const REFUSED_HERE: &[i64] = &[];
 
-/// Gives it up, as far as this kernel can. Limits that are lower already stay.
+/// Gives up these rights, as far as this kernel supports it. Lower limits that exist already stay.
 pub(super) fn confine(memory: u64) {
     let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
     let _ = rustix::thread::set_no_new_privs(true);
@@ -87,7 +90,7 @@ pub(super) fn confine(memory: u64) {
     bound(Resource::Core, 0);
     bound(Resource::Nofile, FILES_MAX);
     bound(Resource::Data, memory.saturating_add(MEMORY_MORE));
-    // Without seccomp, the limits are what there is.
+    // Without seccomp, only the limits hold.
     let _ = restrict();
 }
 
@@ -117,6 +120,9 @@ fn restrict() -> Result<(), seccompiler::Error> {
     // A process aborts by a signal to itself.
     let another = condition(0, SeccompCmpOp::Ne, std::process::id().into())?;
     add(&mut rules, libc::SYS_tgkill, &[another])?;
+    // It sets limits of its own.
+    let another = condition(0, SeccompCmpOp::Ne, 0)?;
+    add(&mut rules, libc::SYS_prlimit64, &[another])?;
     apply_filter(&program(rules, libc::EPERM)?)?;
     // A filter cannot see the flags of `clone3`. After ENOSYS the C library calls `clone`.
     let clone3 = BTreeMap::from([(libc::SYS_clone3, Vec::new())]);

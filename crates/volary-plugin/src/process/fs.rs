@@ -1,4 +1,4 @@
-//! The operations, asked of a worker.
+//! The operations, as requests to a worker.
 
 use super::remote::Remote;
 use super::running::Running;
@@ -13,7 +13,7 @@ use volary_core::{
 };
 
 impl Remote {
-    /// Asks for something that has no answer but that it is done.
+    /// Makes a request whose reply has no content.
     fn do_it<'r>(
         &self,
         cx: &Ctx<'_>,
@@ -76,7 +76,7 @@ fn entry(attr: Attr) -> Entry {
     }
 }
 
-/// Returns the entries of a listing, if they are such: in order, with names.
+/// Returns the entries of a listing, if they are valid: with valid names, and cookies that go on.
 fn listed<'a>(
     running: &Running,
     caps: Caps,
@@ -103,13 +103,14 @@ fn listed<'a>(
 }
 
 impl FileSystem for Remote {
-    /// As the plug-in says; and it watches: when a worker follows another, anything may have changed.
+    /// Returns the plug-in's capabilities and `WATCH`: when a new worker follows, anything may have
+    /// changed.
     fn caps(&self) -> Caps {
         let caps = self.hello.caps;
         let elsewhere = Caps::SHARED | Caps::SHARED_LOCKS | Caps::CHECKS_ACCESS;
         match caps.bits & elsewhere {
             0 => caps.with(Caps::WATCH),
-            // Who shares a volume would take it for news of all that others change.
+            // For a shared volume, `WATCH` would promise reports of all changes by others.
             _ => caps,
         }
     }
@@ -136,7 +137,7 @@ impl FileSystem for Remote {
         }
         let done = self.durable(|| match self.is_running() {
             true => self.do_it(cx, |_| Ok(Request::Detach {})),
-            // One that ended has nothing to detach.
+            // A worker that has ended has nothing to detach.
             false => Ok(()),
         });
         self.end();
@@ -394,7 +395,7 @@ impl FileSystem for Remote {
             now: Time::EPOCH,
             cancel: &volary_core::Cancel::new(),
         };
-        // A hint: whatever comes of it, nobody waits for it.
+        // It is a hint, so an error does not matter.
         let _ = self.do_it(&cx, |running| {
             let node = running.there(node)?;
             Ok(Request::Forget { node, lookups })
@@ -430,7 +431,7 @@ impl FileSystem for Remote {
             }
         }
         if buf.is_empty() {
-            // An open that is none is told all the same.
+            // Even so, an invalid open must be reported.
             let request = |running: &Running| {
                 let open = running.open_there(open)?;
                 Ok(Request::Read {
@@ -508,7 +509,7 @@ impl FileSystem for Remote {
 }
 
 /// # Errors
-/// `TooBig` for what no request carries.
+/// `TooBig` if no request can carry these bytes.
 fn check_len(bytes: &[u8]) -> Result<()> {
     match bytes.len() <= DATA_MAX / 4 {
         true => Ok(()),

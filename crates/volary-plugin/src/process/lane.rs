@@ -1,4 +1,4 @@
-//! One connection to a worker: a request and its reply, with a limit of time.
+//! One connection to a worker: a request and its reply, with a time limit.
 
 use crate::wire::{Caller, Field, Head, REPLY_MAX, Request, Tag, error};
 use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
@@ -8,26 +8,26 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 use volary_core::{Cancel, Ctx, Error};
 
-/// How often a wait looks whether the caller has lost interest.
+/// How often a waiting call checks whether the caller has lost interest.
 const SLICE: Duration = Duration::from_millis(50);
-/// What a reply has room for before its length is known.
+/// The buffer for a reply whose length is not known yet.
 const ROOM: usize = 16 << 10;
 
-/// Why there is no answer.
+/// Why there is no reply.
 #[derive(Debug)]
 pub(super) enum Broken {
-    /// The worker is gone.
+    /// The worker has ended.
     Ended,
-    /// It takes longer than it may.
+    /// The call takes longer than the limit.
     Late,
-    /// It says what it cannot.
+    /// The worker violates the protocol.
     Nonsense,
 }
 
-/// Something of a worker, or why there is nothing.
+/// The result of waiting for a worker.
 pub(super) type Told<T> = std::result::Result<T, Broken>;
 
-/// Until when somebody waits, and whether they still do.
+/// How long a call waits, and whether the caller still wants the result.
 #[derive(Clone, Copy)]
 pub(super) struct Wait<'a> {
     pub(super) until: Instant,
@@ -50,7 +50,7 @@ pub(super) struct Lane {
 
 impl Lane {
     /// # Errors
-    /// The host's.
+    /// The host system's.
     pub(super) fn new(socket: OwnedFd) -> io::Result<Self> {
         let socket = UnixStream::from(socket);
         socket.set_read_timeout(Some(SLICE))?;
@@ -62,11 +62,11 @@ impl Lane {
         })
     }
 
-    /// Asks, and waits for the answer: the content that was read, if there is room for it `into`,
-    /// else a body. Gives its length.
+    /// Sends a request, and waits for the reply. File content goes to `into` if that is given,
+    /// anything else to the body. Returns the reply's length.
     ///
     /// # Errors
-    /// Of the answer; [`Broken`] if there is none.
+    /// That of the reply; [`Broken`] if there is none.
     pub(super) fn ask(
         &mut self,
         cx: &Ctx<'_>,
@@ -92,15 +92,15 @@ impl Lane {
         self.receive(self.last, into, wait)
     }
 
-    /// Waits for what a worker says first.
+    /// Waits for the first message of a worker.
     ///
     /// # Errors
-    /// As of [`ask`](Self::ask).
+    /// As for [`ask`](Self::ask).
     pub(super) fn hello(&mut self, wait: Wait<'_>) -> Told<Result<usize, Error>> {
         self.receive(0, None, wait)
     }
 
-    /// Returns the body of the last answer.
+    /// Returns the body of the last reply.
     pub(super) fn body(&self) -> &[u8] {
         &self.body
     }
@@ -118,7 +118,7 @@ impl Lane {
         while !rest.is_empty() {
             let mut none = SendAncillaryBuffer::default();
             let slices = [IoSlice::new(rest)];
-            // The host need not have turned SIGPIPE off.
+            // The host may not have ignored SIGPIPE.
             match sendmsg(&self.socket, &slices, &mut none, SendFlags::NOSIGNAL) {
                 Ok(n) => rest = rest.get(n..).unwrap_or_default(),
                 Err(rustix::io::Errno::INTR) => {}
@@ -203,12 +203,12 @@ impl Lane {
 }
 
 enum Received {
-    /// All that there is, and what had no room.
+    /// The total length, and the bytes that did not fit.
     Done(usize, Vec<u8>),
     Failed(Error),
 }
 
-/// Reads with a limit of time, and tells the worker once if the caller has lost interest.
+/// Reads with a time limit. Tells the worker once if the caller has lost interest.
 struct Input<'a> {
     lane: &'a Lane,
     wait: Wait<'a>,

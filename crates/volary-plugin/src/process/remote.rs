@@ -1,5 +1,4 @@
-//! [`Remote`]: the volume of a plug-in in a process of its own. Starts workers, and counts how
-//! often.
+//! [`Remote`]: the volume of a plug-in in a separate process. Starts workers, and limits how often.
 
 use super::lane::{Broken, Lane, Told, Wait, now};
 use super::running::{EPOCHS, Running};
@@ -18,23 +17,24 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use volary_core::{Cancel, Caps, Change, Ctx, Error, Kind, NodeId, Result, Severity};
 
-/// Workers that may be started at once, and how long it takes until there may be one more.
+/// How many workers may be started at once, and the time after which one more may be.
 const BURST: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// How a plug-in is dealt with.
+/// The limits for a plug-in, and its name.
 #[derive(Clone, Debug)]
 pub(crate) struct Terms {
-    /// How long a call may take.
+    /// The longest time of a call.
     pub(crate) limit: Duration,
-    /// What the plug-in is called in messages.
+    /// The plug-in's name in messages.
     pub(crate) shown: String,
 }
 
-/// A volume of a plug-in in a process of its own.
+/// A volume of a plug-in in a separate process.
 ///
-/// A process that ends, answers nonsense, or does not answer in time is ended. What was asked of
-/// it answers `Io`, opens and unstable ids of it `Stale`; the next call starts another.
+/// A process that violates the protocol or exceeds the time limit is killed. Once a process has
+/// ended, its pending requests return `Io`, and its opens and unstable ids are `Stale`. The next
+/// call starts another process.
 pub struct Remote {
     zygote: Zygote,
     spec: Spec,
@@ -42,9 +42,9 @@ pub struct Remote {
     pub(super) hello: Hello,
     pub(super) news: Arc<News>,
     pub(super) is_detached: AtomicBool,
-    /// Something was changed, and not yet made durable.
+    /// Whether something was changed and is not durable yet.
     is_dirty: AtomicBool,
-    /// A worker ended with changes that were not durable.
+    /// Whether a worker ended with changes that were not durable.
     is_lost: AtomicBool,
     state: Mutex<State>,
 }
@@ -52,16 +52,16 @@ pub struct Remote {
 struct State {
     running: Option<Arc<Running>>,
     epoch: u64,
-    /// When all that were started will have had their time.
+    /// The time until which the started workers use up the allowance.
     paid: Instant,
     why: String,
 }
 
 impl Remote {
-    /// Starts the first worker, and attaches.
+    /// Starts the first worker, and attaches the volume.
     ///
     /// # Errors
-    /// What attaching answers; `Io` for a worker that does not come so far.
+    /// That of attaching; `Io` if the worker fails before that.
     pub(crate) fn attach(zygote: Zygote, spec: Spec, terms: Terms) -> Result<Self> {
         let news = Arc::new(News::default());
         let start = Start {
@@ -89,10 +89,10 @@ impl Remote {
         })
     }
 
-    /// Returns the worker that is there, or starts one.
+    /// Returns the running worker, or starts one.
     ///
     /// # Errors
-    /// `Stale` once it is detached; `Io` for one that cannot be started, or not yet again.
+    /// `Stale` once the volume is detached; `Io` if no worker can be started, or not yet again.
     fn running(&self, cx: &Ctx<'_>) -> Result<Arc<Running>> {
         if self.is_detached.load(Ordering::Acquire) {
             return Err(Kind::Stale.into());
@@ -118,7 +118,7 @@ impl Remote {
             Ok((running, _)) => {
                 state.running = Some(Arc::clone(&running));
                 drop(state);
-                // Nobody knows what it was before.
+                // The new worker's state before is unknown.
                 self.news.changed(Change::Everything);
                 Ok(running)
             }
@@ -137,10 +137,10 @@ impl Remote {
         Error::note(Kind::Io, format!("the plug-in {} {why}", self.terms.shown))
     }
 
-    /// Asks the worker, with what it calls nodes and opens, and makes sense of the body.
+    /// Sends a request with the worker's own ids, and parses the body of the reply.
     ///
     /// # Errors
-    /// Of the answer; `Io` without one.
+    /// That of the reply; `Io` if there is none.
     pub(super) fn ask<'r, T>(
         &self,
         cx: &Ctx<'_>,
@@ -157,10 +157,10 @@ impl Remote {
         })
     }
 
-    /// Asks for content, which goes where it is wanted.
+    /// Sends a request for file content, which goes to `buf`.
     ///
     /// # Errors
-    /// As of [`ask`](Self::ask).
+    /// As for [`ask`](Self::ask).
     pub(super) fn read_into<'r>(
         &self,
         cx: &Ctx<'_>,
@@ -201,7 +201,7 @@ impl Remote {
         }
     }
 
-    /// Makes sure that the worker is no more, and says so once.
+    /// Kills the worker, and reports that once.
     fn broke(&self, running: &Arc<Running>, broken: &Broken) -> Error {
         running.end();
         let mut state = self.state.lock();
@@ -233,7 +233,7 @@ impl Remote {
     /// Runs a call that makes all changes durable.
     ///
     /// # Errors
-    /// Of the call; `Io`, once, if a worker ended with changes that were not.
+    /// That of the call; `Io`, once, if a worker ended with changes that were not durable.
     pub(super) fn durable(&self, call: impl FnOnce() -> Result<()>) -> Result<()> {
         let was_dirty = self.is_dirty.swap(false, Ordering::AcqRel);
         let done = call();
@@ -246,12 +246,12 @@ impl Remote {
         done
     }
 
-    /// Returns whether a worker is there.
+    /// Returns whether a worker is running.
     pub(super) fn is_running(&self) -> bool {
         self.state.lock().running.is_some()
     }
 
-    /// Has the worker end, after which there is no other.
+    /// Ends the worker for good.
     pub(super) fn end(&self) {
         self.is_detached.store(true, Ordering::Release);
         let running = self.state.lock().running.take();
@@ -262,7 +262,7 @@ impl Remote {
 }
 
 impl State {
-    /// Returns whether there may be another worker now, and counts it.
+    /// Returns whether another worker may be started now, and counts it.
     fn may_start(&mut self) -> bool {
         let now = now();
         let is_early = self.paid > now + PAUSE * BURST;
@@ -273,7 +273,7 @@ impl State {
     }
 }
 
-/// What starting a worker takes.
+/// The parts that starting a worker needs.
 struct Start<'a> {
     zygote: &'a Zygote,
     spec: &'a Spec,
@@ -282,7 +282,7 @@ struct Start<'a> {
 }
 
 impl Start<'_> {
-    /// Starts a worker: the first one, or one that must be as `before`.
+    /// Starts a worker: the first one, or one whose capabilities must be those of `before`.
     fn run(&self, epoch: u64, before: Option<Hello>) -> Result<(Arc<Running>, Hello)> {
         let host = |e: std::io::Error| {
             let words = format!("the plug-in {} cannot be started: {e}", self.terms.shown);
@@ -290,7 +290,7 @@ impl Start<'_> {
         };
         let mut sockets = self.zygote.fork(self.spec).map_err(host)?;
         let events = sockets.pop();
-        // The first lane is where a worker speaks first.
+        // A worker sends its first message on the first lane.
         let first = (!sockets.is_empty()).then(|| sockets.remove(0));
         let missing = || host(std::io::ErrorKind::UnexpectedEof.into());
         let events = events.ok_or_else(missing)?;
@@ -342,7 +342,7 @@ impl Start<'_> {
     }
 }
 
-/// Starts a thread that takes what a worker tells by itself, until it ends.
+/// Starts a thread that receives a worker's events until the worker ends.
 fn listen(events: OwnedFd, running: &Arc<Running>, news: &Arc<News>) -> std::io::Result<()> {
     let mut events = UnixStream::from(events);
     let running = Arc::downgrade(running);
@@ -360,7 +360,7 @@ fn listen(events: OwnedFd, running: &Arc<Running>, news: &Arc<News>) -> std::io:
                     news.say(severity, words);
                 }
                 Some(Event::Changed { what, node: of }) => news.changed(change(what, node(of))),
-                // Of what cannot be understood nothing more can be.
+                // After an event that cannot be parsed, the rest cannot be either.
                 None => return,
             }
         }
@@ -398,7 +398,7 @@ fn change(what: u32, node: Option<NodeId>) -> Change {
 
 impl Drop for Remote {
     fn drop(&mut self) {
-        // Its lanes close, so that the worker frees what it has; the zygote waits for that.
+        // Closing its lanes makes the worker free its resources. The zygote waits for that.
         self.end();
     }
 }

@@ -1,9 +1,9 @@
-//! One worker, as the host sees it: its lanes, and what its ids are called here.
+//! One worker, as the host sees it: its lanes, and the mapping of its ids.
 //!
-//! A worker that ended has left ids and opens behind, which must lead to nothing of the next one.
-//! Opens have the number of their worker in their upper bits. Node ids are the plug-in's own where
-//! they are stable; else the number of the worker is in the upper bits of `ino`. The root is
-//! called the same for ever.
+//! Ids and opens of a worker that ended must not lead to anything of the next one. So opens have
+//! the number of their worker in their upper bits. Node ids are the plug-in's own if they are
+//! stable. Otherwise, the worker's number is in the upper bits of `ino`. The root's id never
+//! changes.
 
 use super::lane::{Broken, Lane, Told, Wait, now};
 use crate::wire::Hello;
@@ -14,13 +14,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use volary_core::{Attr, Caps, Kind, NodeId, OpenId, Result};
 
-/// Bits of `ino` that a plug-in without stable ids may use.
+/// How many bits of `ino` a plug-in without stable ids may use.
 const INO_BITS: u32 = 52;
-/// Bits of an open's number that a worker may use.
+/// How many bits of an open's number a worker may use.
 const OPEN_BITS: u32 = 40;
-/// Workers of one volume that can be told apart.
+/// How many workers of one volume can be distinguished.
 pub(super) const EPOCHS: u64 = 1 << 11;
-/// How often somebody who waits for a lane looks around.
+/// How often a caller that waits for a lane checks its limit.
 const SLICE: Duration = Duration::from_millis(50);
 
 pub(super) struct Running {
@@ -49,7 +49,7 @@ impl Running {
     }
 
     /// # Errors
-    /// The host's.
+    /// The host system's.
     pub(super) fn add_lanes(&self, first: Lane, sockets: Vec<OwnedFd>) -> std::io::Result<()> {
         let mut lanes = vec![first];
         for socket in sockets {
@@ -59,7 +59,7 @@ impl Running {
         Ok(())
     }
 
-    /// Takes a lane, once one is free.
+    /// Takes a lane; waits until one is free.
     ///
     /// # Errors
     /// `Ended`, `Late`.
@@ -84,17 +84,17 @@ impl Running {
         self.is_free.notify_one();
     }
 
-    /// Closes all lanes that nobody is in. Whoever waits for one is sent away.
+    /// Closes all lanes that are not in use. Callers that wait for one get `Ended`.
     pub(super) fn end(&self) {
         self.is_over.store(true, Ordering::Release);
         self.lanes.lock().clear();
         self.is_free.notify_all();
     }
 
-    /// Returns what the worker calls a node.
+    /// Returns the worker's own id of a node.
     ///
     /// # Errors
-    /// `Stale` for one of an earlier worker.
+    /// `Stale` for a node of an earlier worker.
     pub(super) fn there(&self, node: NodeId) -> Result<NodeId> {
         if node == self.root_here {
             return Ok(self.root_there);
@@ -108,14 +108,14 @@ impl Running {
         found.ok_or_else(|| Kind::Stale.into())
     }
 
-    /// Returns what a node is called here; `None` for an `ino` that is too large.
+    /// Returns the host's id of a node; `None` if its `ino` is too large.
     pub(super) fn here(&self, node: NodeId) -> Option<NodeId> {
         if node == self.root_there {
             return Some(self.root_here);
         }
         let ino = node.ino.get();
         match (self.is_stable, ino >> INO_BITS) {
-            // What is called as the root is here would be taken for it.
+            // A node with the root's id on this side would be taken for the root.
             (true, _) => (node != self.root_here).then_some(node),
             (false, 0) => NodeId::new(ino | self.epoch << INO_BITS, node.generation),
             (false, _) => None,
@@ -129,7 +129,7 @@ impl Running {
         })
     }
 
-    /// Returns what the worker calls an open.
+    /// Returns the worker's own id of an open.
     ///
     /// # Errors
     /// `Stale`.
@@ -142,16 +142,16 @@ impl Running {
         }
     }
 
-    /// Returns what a new open is called here; `None` for a number that is in use or too large.
+    /// Returns the host's id of a new open; `None` if its number is in use or too large.
     pub(super) fn open_here(&self, open: OpenId) -> Option<OpenId> {
         let is_new = open.0 >> OPEN_BITS == 0 && self.opens.lock().insert(open.0);
         is_new.then_some(OpenId(open.0 | self.epoch << OPEN_BITS))
     }
 
-    /// Forgets an open; `there` is what the worker calls it.
+    /// Forgets an open; `there` is the worker's own id.
     ///
     /// # Errors
-    /// `Stale` if somebody else was first.
+    /// `Stale` if another thread closed it first.
     pub(super) fn close(&self, there: OpenId) -> Result<()> {
         match self.opens.lock().remove(&there.0) {
             true => Ok(()),

@@ -1,13 +1,13 @@
-//! What a worker is started with.
+//! The arguments of a worker.
 
 use crate::wire::Field;
 use volary_core::Time;
 
-/// Requests that a worker answers at once, each on a connection of its own.
+/// How many requests a worker answers at once, each on its own connection.
 pub(super) const LANES: usize = 8;
-/// The connections of a worker: besides, one on which it tells by itself.
+/// How many connections a worker has: the lanes, and one for events.
 pub(super) const SOCKETS: usize = LANES + 1;
-/// What a worker attaches.
+/// What a worker has to attach, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Spec {
     pub(crate) library: Vec<u8>,

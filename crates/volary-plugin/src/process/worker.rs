@@ -1,4 +1,4 @@
-//! The process of a plug-in: attaches the volume, and answers on each lane.
+//! The plug-in's process: attaches the volume, and answers requests on each lane.
 
 use super::confine::confine;
 use super::spec::{LANES, Spec};
@@ -23,11 +23,11 @@ use volary_core::{
     RenameFlags, Result, Severity, Time, Watch,
 };
 
-/// Entries and bytes of names of one listing.
+/// The most entries, and the most bytes of names, of one listing.
 const ENTRIES_MAX: usize = 256;
 const NAMES_MAX: usize = 32 << 10;
 
-/// Runs, in the process that was just forked, to its end.
+/// Runs a worker in the process that was just forked, until its end.
 pub(super) fn run(spec: &Spec, mut sockets: Vec<UnixStream>) -> ! {
     let events = sockets.split_off(LANES).pop();
     leave_standard_streams();
@@ -41,11 +41,11 @@ pub(super) fn run(spec: &Spec, mut sockets: Vec<UnixStream>) -> ! {
 
 #[expect(unsafe_code, reason = "no safe _exit")]
 fn exit(code: i32) -> ! {
-    // SAFETY: ends the process; what is to run at exit belongs to the zygote's program.
+    // SAFETY: ends the process; handlers that run at exit belong to the zygote's program.
     unsafe { libc::_exit(code) }
 }
 
-/// Standard input was the zygote's; nothing that a plug-in prints leads anywhere.
+/// Redirects the standard streams: input was the zygote's, and a plug-in's output is discarded.
 fn leave_standard_streams() {
     let null = std::fs::OpenOptions::new()
         .read(true)
@@ -88,7 +88,7 @@ fn serve(spec: &Spec, mut lanes: Vec<UnixStream>, events: UnixStream) {
         })
     });
     let threads: Vec<_> = threads.collect();
-    // They end when the host closes their lanes.
+    // The threads end when the host closes their lanes.
     for thread in threads {
         let _ = thread.join();
     }
@@ -128,7 +128,7 @@ fn watch(volume: &Fs, teller: &Arc<Teller>) -> Option<Watch> {
     watches.then(|| volume.watch(sink).ok()).flatten()
 }
 
-/// Tells the host what it did not ask for.
+/// Sends events to the host.
 struct Teller(Mutex<UnixStream>);
 
 impl Teller {
@@ -140,7 +140,7 @@ impl Teller {
             id: 0,
             status: 0,
         };
-        // A host that is gone has no use for it.
+        // If the host is gone, nobody needs the event.
         let _ = self
             .0
             .lock()
@@ -170,24 +170,25 @@ impl ChangeSink for Teller {
 }
 
 thread_local! {
-    /// The lane of this thread: while a request is at work, the host sends no more than that its
-    /// caller has lost interest.
+    /// The lane of this thread. While a request runs, the host can only send that the caller has
+    /// lost interest.
     static LANE: RefCell<Option<UnixStream>> = const { RefCell::new(None) };
 }
 
-/// Returns 1 once the caller has lost interest: the clock of a [`Cancel`] that is set at 1.
+/// Returns a time of 1 once the caller has lost interest, otherwise 0. It is the clock of a
+/// [`Cancel`] whose deadline is 1.
 fn asked() -> Time {
     let mut byte = [0];
     let is_there = LANE.with_borrow(|lane| {
         let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
         let lane = lane.as_ref()?;
-        // So does a host that has ended.
+        // A host that has ended counts as well.
         recv(lane, &mut byte, flags).ok()
     });
     Time::from_secs(is_there.is_some().into())
 }
 
-/// One lane.
+/// A thread that serves one lane.
 struct Serving {
     lane: UnixStream,
     volume: Fs,
@@ -211,7 +212,7 @@ impl Serving {
         let mut body = vec![0; (head.len as usize).min(FRAME_MAX)];
         self.lane.read_exact(&mut body)?;
         match head.tag {
-            // Of a request that was answered meanwhile.
+            // It concerns a request that was answered meanwhile.
             Tag::Cancel => return Ok(true),
             Tag::Request => {}
             Tag::Reply | Tag::Event => return Ok(false),
@@ -234,7 +235,7 @@ impl Serving {
     }
 }
 
-/// Sends a reply, whose body has room for the head in front or not.
+/// Sends a reply. If `has_room`, the body begins with room for the head.
 fn send(
     lane: &mut UnixStream,
     id: u64,
@@ -257,10 +258,10 @@ fn send(
     lane.write_all(&body)
 }
 
-/// Does what a request asks, and adds the reply's body to `out`.
+/// Performs a request, and appends the reply's body to `out`.
 ///
 /// # Errors
-/// Of the operation; `Invalid` for names that are none.
+/// That of the operation; `Invalid` for invalid names.
 pub(crate) fn answer(
     fs: &dyn FileSystem,
     caller: &Caller,
@@ -327,7 +328,7 @@ pub(crate) fn answer(
     Ok(())
 }
 
-/// The requests about names and nodes.
+/// Performs the requests about names and nodes.
 #[expect(clippy::too_many_lines, reason = "an arm for each request")]
 fn about_nodes(
     fs: &dyn FileSystem,

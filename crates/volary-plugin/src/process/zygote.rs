@@ -1,4 +1,4 @@
-//! Starting and ending workers: what the host asks, and the process that does it.
+//! Starting and ending workers: the host's side, and the zygote's.
 
 use super::spec::{SOCKETS, Spec};
 use super::worker;
@@ -19,9 +19,9 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-/// What a start may take to say: a path, a name, a configuration.
+/// The largest size of a start order: a path, a name, a configuration.
 const SPEC_MAX: usize = 1 << 20;
-/// How long a worker has to end by itself once its host is gone.
+/// How long a worker may take to end by itself once its host is gone.
 const END: Timespec = Timespec {
     tv_sec: 2,
     tv_nsec: 0,
@@ -30,21 +30,21 @@ const END: Timespec = Timespec {
 const START: u8 = b'S';
 const KILL: u8 = b'K';
 
-/// The variables of the environment that a plug-in sees: no passwords.
+/// The environment variables that a plug-in sees, which hold no passwords.
 const VARIABLES: [&str; 6] = ["PATH", "HOME", "TZ", "LANG", "LC_ALL", "LD_LIBRARY_PATH"];
 
-/// A program that calls [`run_zygote`] with its standard input, and how it is called.
+/// A program that calls [`run_zygote`] with its standard input, and its arguments.
 #[derive(Clone, Debug)]
 pub struct Helper {
     /// The program.
     pub program: PathBuf,
-    /// Its words.
+    /// Its arguments.
     pub words: Vec<OsString>,
-    /// Who it becomes, if another than this process is: user and group.
+    /// The user and group that it switches to, if they differ from this process's.
     pub user: Option<(u32, u32)>,
 }
 
-/// How a worker ended, in words.
+/// Says in words how a worker ended.
 fn ended(status: i32) -> String {
     let status = std::os::unix::process::ExitStatusExt::from_raw(status);
     let status: std::process::ExitStatus = status;
@@ -58,7 +58,7 @@ fn ended(status: i32) -> String {
     }
 }
 
-/// The zygote, as its host sees it. Ends with this.
+/// The zygote, as its host sees it. Dropping this ends the zygote.
 #[derive(Debug)]
 pub(crate) struct Zygote {
     control: Option<Mutex<UnixStream>>,
@@ -67,7 +67,7 @@ pub(crate) struct Zygote {
 
 impl Zygote {
     /// # Errors
-    /// The host's.
+    /// The host system's.
     pub(crate) fn start(helper: &Helper) -> io::Result<Self> {
         let (ours, theirs) = UnixStream::pair()?;
         let given = |name: &str| Some((name.to_owned(), std::env::var_os(name)?));
@@ -91,10 +91,10 @@ impl Zygote {
         })
     }
 
-    /// Has a worker started. Gives its connections.
+    /// Lets the zygote start a worker. Returns its connections.
     ///
     /// # Errors
-    /// The host's; those of the zygote.
+    /// The host system's, and those of the zygote.
     pub(super) fn fork(&self, spec: &Spec) -> io::Result<Vec<OwnedFd>> {
         let Some(control) = &self.control else {
             return Err(io::ErrorKind::NotConnected.into());
@@ -123,7 +123,7 @@ impl Zygote {
         }
     }
 
-    /// Ends the worker, if it is there, and returns how it ended.
+    /// Kills the worker, if there is one, and returns how it ended.
     pub(super) fn kill(&self) -> String {
         let ask = |control: &Mutex<UnixStream>| {
             let mut control = control.lock();
@@ -140,13 +140,14 @@ impl Zygote {
 impl Drop for Zygote {
     fn drop(&mut self) {
         self.control = None;
-        // It ends its worker first. Its status is nobody's.
+        // The zygote ends its worker first. Nobody needs its exit status.
         let _ = self.child.wait();
     }
 }
 
-/// Does what the host asks, until the host is gone: the whole life of a zygote. `control` is the
-/// standard input that [`Helper`]'s program was started with. The process must have no thread.
+/// Obeys the host's orders until the host is gone: the whole life of a zygote. `control` is the
+/// standard input with which [`Helper`]'s program was started. The process must have only one
+/// thread.
 ///
 /// # Errors
 /// Those of the connection.
@@ -162,7 +163,8 @@ pub fn run_zygote(control: UnixStream) -> io::Result<()> {
     done
 }
 
-/// A signal to all processes ends the host; its connection then ends the zygote.
+/// Ignores signals that are sent to all processes. They end the host, and the closed connection
+/// then ends the zygote.
 #[expect(unsafe_code, reason = "no safe call ignores a signal")]
 fn ignore_signals() {
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGPIPE] {
@@ -171,7 +173,7 @@ fn ignore_signals() {
     }
 }
 
-/// Closes what the host's program had open and did not mean for a plug-in.
+/// Closes inherited descriptors of the host's program, which a plug-in must not see.
 fn keep_only(kept: RawFd) {
     let Ok(kept) = libc::c_uint::try_from(kept) else {
         return;
@@ -182,8 +184,8 @@ fn keep_only(kept: RawFd) {
     }
 }
 
-/// Closes the descriptors of a range; returns whether the kernel can (Linux 5.9). It is asked itself,
-/// since musl has no function for this, and glibc none before 2.34.
+/// Closes a range of descriptors; returns whether the kernel can (Linux 5.9). Makes the system call
+/// itself, since musl has no function for it, nor has glibc before 2.34.
 #[expect(
     unsafe_code,
     reason = "closes descriptors that nothing in this process knows of"
@@ -193,7 +195,7 @@ fn close_range(first: libc::c_uint, last: libc::c_uint) -> bool {
     unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) == 0 }
 }
 
-/// Closes what `/proc` lists, but the standard streams and this one.
+/// Closes all descriptors that `/proc` lists, except the standard streams and `kept`.
 #[expect(
     unsafe_code,
     reason = "closes descriptors that nothing in this process knows of"
@@ -275,7 +277,7 @@ impl Orders {
         match unsafe { libc::fork() } {
             0 => {
                 drop(ours);
-                // Orders are for the zygote alone; so is what the host reads of it.
+                // Only the zygote may read orders, and only it may answer them.
                 // SAFETY: this process never returns to whoever owns it.
                 unsafe { libc::close(self.control.as_raw_fd()) };
                 worker::run(spec, theirs)
@@ -295,7 +297,8 @@ impl Orders {
         let Some(worker) = self.worker.take() else {
             return 0;
         };
-        // One that has ended is there until it is waited for: the number is no other's.
+        // Until it is waited for, a worker that has ended keeps its process id, so no other process
+        // has it.
         let _ = kill_process(worker, Signal::KILL);
         match waitpid(Some(worker), WaitOptions::empty()) {
             Ok(Some((_, status))) => status.as_raw(),
@@ -303,7 +306,7 @@ impl Orders {
         }
     }
 
-    /// Lets the worker end, for a while: it detaches nothing any more, but frees what it has.
+    /// Gives the worker some time to end. It detaches nothing any more, but frees its resources.
     fn end(&mut self) {
         let pidfd = self
             .worker

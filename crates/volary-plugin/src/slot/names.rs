@@ -1,4 +1,4 @@
-//! A listing of names, for plug-ins that are asked by paths.
+//! A listing of names, for plug-ins that work on paths.
 
 use crate::abi::VolaryPathList;
 use crate::convert;
@@ -9,11 +9,11 @@ use std::ffi::c_char;
 #[repr(C)]
 pub(super) struct NamesCell {
     c: VolaryPathList,
-    /// What is filled; none between calls.
+    /// The listing to fill; `None` between calls.
     target: Mutex<Option<Target>>,
 }
 
-/// A listing at work.
+/// A listing in progress.
 struct Target {
     names: Names,
     name_max: usize,
@@ -23,7 +23,7 @@ struct Target {
 }
 
 impl NamesCell {
-    /// Makes one that is never freed.
+    /// Makes a cell that is never freed.
     pub(super) fn new() -> *mut Self {
         Box::leak(Box::new(Self {
             c: VolaryPathList {
@@ -35,10 +35,10 @@ impl NamesCell {
     }
 }
 
-/// Has `call` list names of at most `name_max` bytes by the listing of a cell.
+/// Lists names of at most `name_max` bytes by `call`, which gets the listing of a cell.
 ///
 /// # Errors
-/// What was wrong with a name, if anything; nothing if there was no room for all.
+/// What was wrong with a name, or `None` if there was no room for all names.
 #[expect(unsafe_code, reason = "the listing is in a leaked cell")]
 pub(super) fn filled<T>(
     cell: *mut NamesCell,
@@ -78,19 +78,20 @@ unsafe extern "C" fn add(list: *const VolaryPathList, name: *const c_char, kind:
     if target.is_full || target.lie.is_some() {
         return 0;
     }
-    // SAFETY: the plug-in promises a text with NUL at its end; no more is read than a name may have.
+    // SAFETY: the plug-in promises a text with NUL at its end; no more is read than a name may
+    // have.
     let taken = unsafe { bounded(name, target.name_max) }.and_then(|name| target.add(name, kind));
     target.lie = taken.err();
     i32::from(!target.is_full && target.lie.is_none())
 }
 
-/// Returns a text without the NUL at its end.
+/// Returns a C string without the NUL at its end.
 ///
 /// # Errors
-/// Words, for one that is longer than `most`.
+/// A message, if it is longer than `most`.
 ///
 /// # Safety
-/// `at` is NULL, or leads to a text that ends with NUL.
+/// `at` is NULL, or points to a text that ends with NUL.
 #[expect(unsafe_code, reason = "C gives pointers")]
 unsafe fn bounded<'a>(at: *const c_char, most: usize) -> Result<&'a [u8], String> {
     if at.is_null() {

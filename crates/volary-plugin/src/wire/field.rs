@@ -1,4 +1,4 @@
-//! How each type is written and read. Reading gives `None` for what is no such value.
+//! The encoding of each type. Reading an invalid value returns `None`.
 
 use volary_core::{
     Access, Attr, Cookie, Create, FileKind, Lock, Mode, NodeId, OpenId, SetAttr, SetTime, StatFs,
@@ -8,17 +8,17 @@ use volary_core::{
 /// A value in a body.
 pub(crate) trait Field<'a>: Sized {
     fn put(&self, out: &mut Vec<u8>);
-    /// Reads one, and goes on past it.
+    /// Reads a value, and advances past it.
     fn take(from: &mut &'a [u8]) -> Option<Self>;
 }
 
-/// Returns a value if it was the last of the body.
+/// Returns the value of a body, if it fills the whole body.
 pub(crate) fn finished<'a, T: Field<'a>>(mut body: &'a [u8]) -> Option<T> {
     let value = T::take(&mut body)?;
     body.is_empty().then_some(value)
 }
 
-/// Returns a body of one value.
+/// Returns a body with one value.
 pub(crate) fn bytes<'a, T: Field<'a>>(value: &T) -> Vec<u8> {
     let mut out = Vec::new();
     value.put(&mut out);
@@ -100,7 +100,7 @@ impl<'a, T: Field<'a>> Field<'a> for Vec<T> {
     }
     fn take(from: &mut &'a [u8]) -> Option<Self> {
         let count = usize::try_from(u32::take(from)?).ok()?;
-        // Each takes a byte at least: what is announced and is not there takes no memory.
+        // Each value takes at least one byte. So a false count reserves no memory.
         if count > from.len() {
             return None;
         }
@@ -157,7 +157,7 @@ impl Field<'_> for SetTime {
     }
 }
 
-/// Enums, by their number in a list.
+/// Enums, encoded by their position in a list.
 macro_rules! listed {
     ($($ty:ident: $($variant:ident),*;)*) => {$(
         impl Field<'_> for $ty {
@@ -180,7 +180,7 @@ listed! {
     Mode: Read, Write, ReadWrite;
 }
 
-/// Structures of which every field is one that can be read.
+/// Structures, encoded field by field.
 macro_rules! fields {
     ($($ty:ident { $($field:ident),* })*) => {$(
         impl Field<'_> for $ty {

@@ -7,13 +7,13 @@ use volary_core::{
     Time,
 };
 
-/// Bytes of the words beside an error.
+/// The longest message of an error, in bytes.
 const WORDS_MAX: usize = 512;
 
-/// Defines the requests and their bytes from one list.
+/// Defines the requests and their encoding from one list.
 macro_rules! requests {
     ($($number:literal $name:ident { $($field:ident: $ty:ty),* })*) => {
-        /// What is asked for: the operations of a [`FileSystem`](volary_core::FileSystem).
+        /// A request: one of the operations of a [`FileSystem`](volary_core::FileSystem).
         #[derive(Clone, Copy, Debug)]
         pub(crate) enum Request<'a> {
             $($name { $($field: $ty),* }),*
@@ -73,7 +73,7 @@ requests! {
 }
 
 impl Request<'_> {
-    /// Returns whether it can change what the volume holds.
+    /// Returns whether the request can change what the volume holds.
     pub(crate) fn changes(&self) -> bool {
         matches!(
             self,
@@ -95,7 +95,7 @@ impl Request<'_> {
     }
 }
 
-/// Who asks, and when.
+/// Who makes a request, and when.
 #[derive(Clone, Debug)]
 pub(crate) struct Caller {
     pub(crate) uid: u32,
@@ -106,13 +106,13 @@ pub(crate) struct Caller {
 
 fields! { Caller { uid, gid, groups, now } }
 
-/// What a process says once its volume is attached.
+/// The first message of a worker, once its volume is attached.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Hello {
     pub(crate) caps: Caps,
     pub(crate) root: NodeId,
     pub(crate) commit_ms: u64,
-    /// The plug-in wants to be told what is forgotten.
+    /// Whether the plug-in wants calls of `forget`.
     pub(crate) forgets: bool,
 }
 
@@ -150,12 +150,12 @@ impl<'a> Field<'a> for Listed<'a> {
     }
 }
 
-/// What a process tells by itself.
+/// A message of a worker that is no reply.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Event<'a> {
-    /// A line for whoever runs the host.
+    /// A message for whoever runs the host.
     Line { is_error: bool, words: &'a [u8] },
-    /// What `VolaryHost.changed` says.
+    /// The arguments of `VolaryHost.changed`.
     Changed { what: u32, node: Option<NodeId> },
 }
 
@@ -189,7 +189,7 @@ impl<'a> Field<'a> for Event<'a> {
     }
 }
 
-/// Returns status and body of an error.
+/// Returns the status and the body of an error's reply.
 pub(crate) fn failed(e: &Error) -> (i32, Vec<u8>) {
     let words = e.to_string();
     let words = match words == e.kind().words() {
@@ -200,7 +200,7 @@ pub(crate) fn failed(e: &Error) -> (i32, Vec<u8>) {
     (convert::code(e.kind()), words.to_vec())
 }
 
-/// Returns the error of a reply; `None` for a status that is none, or too many words.
+/// Returns the error of a reply; `None` for an invalid status, or a message that is too long.
 pub(crate) fn error(status: i32, words: &[u8]) -> Option<Error> {
     let kind: Kind = convert::kind(status.into())?;
     match words.len() {

@@ -1,4 +1,4 @@
-//! What is written comes back, and what is none is refused.
+//! Values that are written can be read again, and invalid bytes are refused.
 
 use super::*;
 use volary_core::{NodeId, SetAttr};

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static char how[64];
@@ -79,6 +81,10 @@ static int32_t bad_getattr(void *fs, const VolaryContext *cx, VolaryNode node, V
 	if (is("exit")) exit(3);
 	if (is("kill-parent")) return kill(getppid(), SIGKILL) ? 0 : VOLARY_IO;
 	if (is("wild")) wild();
+	if (is("tkill-parent")) return syscall(SYS_tkill, getppid(), SIGKILL) ? 0 : VOLARY_IO;
+	if (is("limit-parent"))
+		return prlimit(getppid(), RLIMIT_NOFILE, &(struct rlimit){0, 0}, NULL) ? 0 : VOLARY_IO;
+	if (is("limit-self")) return prlimit(0, RLIMIT_NOFILE, NULL, &(struct rlimit){0, 0});
 	if (is("fork")) return fork() < 0 ? 0 : VOLARY_IO;
 	if (is("inherited")) return inherited() ? VOLARY_IO : 0;
 	if (is("exec")) return system("true") ? 0 : VOLARY_IO;

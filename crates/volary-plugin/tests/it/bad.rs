@@ -300,7 +300,16 @@ fn what_it_may_not_do_it_cannot_and_what_it_prints_leads_nowhere() {
     let file = std::fs::File::create(dir.path().join("of-the-host")).unwrap();
     // A duplicate outlives `exec`, as what a program opens in C does.
     let _open = rustix::io::dup(&file).unwrap();
-    for how in ["fork", "exec", "inherited", "kill-parent", "flood"] {
+    for how in [
+        "fork",
+        "exec",
+        "inherited",
+        "kill-parent",
+        "tkill-parent",
+        "limit-parent",
+        "limit-self",
+        "flood",
+    ] {
         let fs = opened(how).expect(how);
         getattr(&fs).expect(how);
         assert!(fs.findings().is_empty(), "{how}");

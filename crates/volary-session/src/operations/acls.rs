@@ -1,4 +1,4 @@
-//! Access lists: set together with the mode, and inherited.
+//! Access control lists: set together with the mode, and inherited.
 
 use crate::operations::set_xattr::SetXattr;
 use crate::rules;
@@ -11,29 +11,29 @@ use volary_core::{
 
 /// Permission bits of a mode.
 const BITS: u32 = 0o777;
-/// Those of the owner.
+/// The owner's permission bits.
 const OWNERS: u32 = 0o700;
 
-/// Returns whether the extended attribute of this name is an access list.
+/// Returns whether `name` is that of an access control list.
 pub(crate) fn is_acl(name: &[u8]) -> bool {
     name == ACL_ACCESS || name == ACL_DEFAULT
 }
 
-/// What a new node has of its directory's list.
+/// What a new node inherits from its directory's default list.
 pub(crate) struct Inherited {
-    /// The node's own list, where a mode cannot say it.
+    /// The node's own list, if a mode cannot express it.
     access: Option<Acl>,
     mode: u32,
-    /// The list for what is made in it, if it is a directory.
+    /// The default list of the new node, if it is a directory.
     default: Option<Acl>,
 }
 
 impl Session {
-    /// Sets an access list, or takes it away.
+    /// Sets an access control list, or removes it.
     ///
     /// # Errors
-    /// `Unsupported` for a symlink; `Access` for a list of what is made in what is no directory;
-    /// `NotPermitted` for others than owner and root; `Invalid` for one that is not
+    /// `Unsupported` for a symlink; `Access` for a default list on a node that is not a directory;
+    /// `NotPermitted` for callers other than owner and root; `Invalid` for a list that is not
     /// sound; `Exists`, `NoXattr` as `how` says.
     pub(crate) fn set_acl(
         &self,
@@ -66,9 +66,9 @@ impl Session {
         Ok(())
     }
 
-    /// Sets the node's own list, and its mode. On the way, after a failure and after a crash
-    /// nobody is let in whom neither the old nor the new one lets in. Without a list, the
-    /// group keeps what it had.
+    /// Sets the node's access list and its mode. On the way, after a failure and after a crash,
+    /// access is never wider than both the old and the new list allow. Without a list, the group
+    /// keeps the rights it had.
     fn set_access(&self, cx: &Ctx<'_>, attr: &Attr, acl: Option<Acl>) -> Result<()> {
         let old = self.acl_seen(attr)?;
         let Some(acl) = acl.or_else(|| old.map(Acl::without_names)) else {
@@ -89,7 +89,7 @@ impl Session {
         chmod(attr.mode, both)?;
         let list = (!acl.is_mode()).then_some(&acl);
         if let Err(e) = self.keep_acl(cx, attr.node, ACL_ACCESS, list) {
-            // If this fails too, less is let in than before.
+            // If this fails too, access is narrower than before.
             let _ = chmod(both, attr.mode);
             return Err(e);
         }
@@ -106,8 +106,9 @@ impl Session {
         }
     }
 
-    /// Returns what a node that is made with `set` in `dir` has of the directory's list; `set` then
-    /// is its owner's alone until it has that. Without a list, the umask counts.
+    /// Returns what a new node, made with `set` in `dir`, inherits from the directory's default
+    /// list. Until [`bestow`](Self::bestow) applies a list, only the owner has access. The umask
+    /// applies only if there is no default list.
     pub(crate) fn inherit(
         &self,
         cx: &Ctx<'_>,
@@ -137,7 +138,7 @@ impl Session {
         }))
     }
 
-    /// Gives a new node what it inherits; if that fails, the node is removed again.
+    /// Gives a new node what it inherits; if that fails, removes the node again.
     pub(crate) fn bestow(
         &self,
         cx: &Ctx<'_>,
@@ -164,7 +165,7 @@ impl Session {
                 Ok(())
             }
             Err(e) => {
-                // It never was: that it cannot be removed says nothing more.
+                // The caller never saw the node: an error of its removal adds nothing.
                 let _ = match entry.attr.kind {
                     FileKind::Dir => self.fs().rmdir(cx, dir, name),
                     _ => self.fs().unlink(cx, dir, name),

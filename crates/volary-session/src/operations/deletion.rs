@@ -1,5 +1,5 @@
-//! Share modes, places and deletions: how opens are entered among the uses of
-//! their node, and entries that go with their last open.
+//! Share modes, places and deletions: how opens are registered among the uses of their node, and
+//! entries that are removed with their last open.
 
 use crate::operations::names::RACES_MAX;
 use crate::session::Session;
@@ -16,9 +16,9 @@ use volary_core::{
 };
 
 impl Session {
-    /// Returns the entry that the open came through: a directory and the name in it,
-    /// as they are now, whoever renamed it since. `None` once the entry is
-    /// removed, and for an open without share mode or entry.
+    /// Returns the entry that the open came through: a directory and the name in it, as they are
+    /// now, even if another caller renamed it since. `None` once the entry is removed, and for an
+    /// open without share mode or entry.
     pub fn place(&self, open: OpenId) -> Option<(NodeId, Vec<u8>)> {
         let opened = self.volume.opens.get(open).ok()?;
         let uses = &self.volume.uses;
@@ -28,11 +28,10 @@ impl Session {
             .map(|place| (place.dir, place.name.into_vec()))
     }
 
-    /// Lets the open's entry go with the last open through it (`on`), or takes
-    /// that back: the delete disposition. From then on nobody opens the entry
-    /// (`DeletePending`), and nothing is made in it if it is a directory. When the
-    /// last open that remembers the entry ends, it is removed with this caller's
-    /// rights. To take it back never fails.
+    /// Marks the open's entry for removal with the last open through it (`on`), or takes that back:
+    /// the delete disposition. From then on nobody can open the entry (`DeletePending`), and
+    /// nothing is made in it if it is a directory. When the last open that remembers the entry
+    /// ends, it is removed with this caller's rights. Taking the mark back never fails.
     ///
     /// # Errors
     /// `Access` if the open's share mode does not want [`Rights::DELETE`];
@@ -52,8 +51,8 @@ impl Session {
         Ok(())
     }
 
-    /// Lets the entry go as by [`set_delete`](Self::set_delete) when this open
-    /// ends, and not before: delete-on-close. Others may open it meanwhile.
+    /// Marks the entry for removal as by [`set_delete`](Self::set_delete), but only when this open
+    /// ends: delete-on-close. Others may open it meanwhile.
     ///
     /// # Errors
     /// As [`set_delete`](Self::set_delete), but not `NotEmpty`.
@@ -68,8 +67,8 @@ impl Session {
         Ok(())
     }
 
-    /// Returns whether the open's entry goes with its last open; if the open remembers
-    /// no entry, whether any of the node's does.
+    /// Returns whether the open's entry is removed with its last open. If the open remembers no
+    /// entry, whether any entry of the node is.
     pub fn delete_pending(&self, open: OpenId) -> bool {
         let Ok(opened) = self.volume.opens.get(open) else {
             return false;
@@ -83,11 +82,10 @@ impl Session {
         self.volume.uses.table.count(node)
     }
 
-    /// Returns whether anything below the directory is open by a caller whose opens
-    /// remember entries.
+    /// Returns whether any node below the directory is open by an open that remembers its entry.
     ///
     /// # Errors
-    /// `Corrupt` if a way up to the root has no end.
+    /// `Corrupt` if a chain of parents never reaches the root.
     pub fn is_open_below(&self, dir: NodeId) -> Result<bool> {
         let places = self.volume.uses.table.places();
         let mut dirs: Vec<NodeId> = places.iter().map(|(_, place)| place.dir).collect();
@@ -103,7 +101,7 @@ impl Session {
     }
 
     /// # Errors
-    /// `Access` if the open's share mode does not want to delete.
+    /// `Access` if the open's share mode does not want the right to delete.
     pub(crate) fn check_deletes(&self, opened: &Opened) -> Result<()> {
         let uses = &self.volume.uses;
         match uses.of_open(opened.node, opened.mark, |open| open.share.wants) {
@@ -112,13 +110,12 @@ impl Session {
         }
     }
 
-    /// Enters an open among the uses of its node, once others' leases that
-    /// forbid it are given up.
+    /// Registers an open among the uses of its node, once others have given up the leases that
+    /// forbid it.
     ///
     /// # Errors
-    /// `NotFound` if the entry leads elsewhere; `Invalid` if the key has a
-    /// lease on another node; `DeletePending`; `Sharing`; while it waits,
-    /// `Busy`, `Interrupted`.
+    /// `NotFound` if the entry leads to another node; `Invalid` if the key has a lease on another
+    /// node; `DeletePending`; `Sharing`; while it waits, `Busy`, `Interrupted`.
     pub(crate) fn enter_use(
         &self,
         cx: &Ctx<'_>,
@@ -131,7 +128,7 @@ impl Session {
         let mut rounds = 0;
         let mark = loop {
             match self.enter_once(cx, attr, at, how) {
-                // Who holds H may have it open only for the next time.
+                // The holder of a handle lease (H) may keep the node open only for its next use.
                 Err(e) if e == Kind::Sharing && uses.is_hit(node, by, Impact::NAME) => {
                     rounds += 1;
                     if rounds > RACES_MAX {
@@ -173,7 +170,7 @@ impl Session {
         }
         let at = at.filter(|_| how.share.is_some());
         let place = at.map(|(dir, name)| Place::new(dir, name));
-        // While it is given a place, nobody moves the entry.
+        // While the open is given a place, nobody may move the entry.
         let _alone = self.volume.moving.write();
         if let Some(place) = &place {
             let name = self.name(&place.name, Kind::Invalid)?;
@@ -195,7 +192,7 @@ impl Session {
         uses.enter(attr.node, attr.nlink, marked)
     }
 
-    /// Ends what [`enter_use`](Self::enter_use) began.
+    /// Removes the use that [`enter_use`](Self::enter_use) registered.
     pub(crate) fn leave_use(&self, node: NodeId, mark: Mark, wants: Rights) -> Option<Removal> {
         self.volume.uses.leave(node, mark, wants)
     }
@@ -210,7 +207,7 @@ impl Session {
         }
     }
 
-    /// This caller, if they may remove the open's entry.
+    /// Returns this caller as the deleter, if they may remove the open's entry.
     fn deleter(&self, opened: &Opened) -> Result<Deleter> {
         self.check_deletes(opened)?;
         self.check_writable()?;
@@ -233,14 +230,15 @@ impl Session {
     }
 }
 
-/// Room for one entry.
+/// Buffer space for the names of a directory that is tested for entries.
 const NAME_ROOM: usize = 4096;
 
 impl Volume {
-    /// Removes an entry whose last open has ended.
+    /// Removes an entry after its last open has ended.
     ///
     /// # Errors
-    /// Those of removing it, but not that it is gone or has entries again.
+    /// Those of the removal; but no error if the entry is gone, or is a directory with entries
+    /// again.
     pub(crate) fn remove_at_last(&self, removal: &Removal) -> Result<()> {
         let removed = {
             let _alone = self.moving.write();
@@ -272,7 +270,7 @@ impl Volume {
     }
 
     /// # Errors
-    /// `NotFound` if the entry leads elsewhere.
+    /// `NotFound` if the entry leads to another node.
     fn remove_place(&self, removal: &Removal, place: &Place) -> Result<()> {
         let name = Name::new(&place.name).map_err(|_| Kind::NotFound)?;
         self.on_behalf_of(&removal.by.cred, |cx| {

@@ -1,23 +1,23 @@
-//! Times of grace: after a restart of a server whose clients lost their locks with it,
-//! those claim them again before anybody else is given any.
+//! Grace periods: after a server restarts and its clients' locks are lost, only they may lock at
+//! first, to reclaim their locks.
 
 use crate::session::Session;
 use crate::volume::Volume;
 use std::fmt;
 use std::sync::Arc;
 
-/// A time of grace on a volume; it ends when this is dropped.
+/// A grace period of a volume; it ends when this is dropped.
 ///
-/// Until then byte-range locks are given to [who claims](Session::claiming) alone. All
-/// others find every byte of every file locked: they are answered `Locked`, or wait. Nor is
-/// a lease granted under which a client could lock by itself (W). What was locked or leased
-/// before stays. Whole-file locks, opens, reads and writes go on as ever. There may be
-/// several at once.
+/// During a grace period, byte-range locks are given only to sessions that
+/// [reclaim](Session::claiming) them. All others find every byte of every file locked: they are
+/// answered `Locked`, or wait. No lease that would let a client lock by itself (W) is granted.
+/// Earlier locks and leases stay. Whole-file locks, opens, reads and writes are unaffected. There
+/// may be several grace periods at once.
 #[must_use = "the time of grace ends when this is dropped"]
 pub struct Grace(Arc<Volume>);
 
 impl Volume {
-    /// Begins a time of grace.
+    /// Begins a grace period.
     pub fn grace(self: &Arc<Self>) -> Grace {
         self.ranges.begin_grace();
         Grace(Arc::clone(self))
@@ -37,7 +37,7 @@ impl fmt::Debug for Grace {
 }
 
 impl Session {
-    /// Lets the caller claim locks again: a [time of grace](Grace) does not keep them out.
+    /// Lets the caller reclaim locks: a [grace period](Grace) does not refuse them.
     #[must_use]
     pub fn claiming(mut self) -> Self {
         self.claims = true;

@@ -18,8 +18,8 @@ use volary_core::{
 };
 
 impl Session {
-    /// Opens a file, or a directory for reading. Needs read or write access on
-    /// it, as `how` says. A node that is open outlives its last name.
+    /// Opens a file, or a directory for reading. Needs read or write access on it, as `how` says.
+    /// An open node outlives its last name.
     ///
     /// # Errors
     /// `SymlinkLoop` for a symlink; `IsDir` for writing a directory; `Invalid`
@@ -29,11 +29,11 @@ impl Session {
         self.open_entry_of(node, None, how)
     }
 
-    /// Opens a node through the entry `at` (a directory and a name in it), which has to lead to
-    /// the node. An open with a share mode remembers the entry: see [`place`](Self::place).
+    /// Opens a node through the entry `at` (a directory and a name in it), which must lead to the
+    /// node. An open with a share mode remembers the entry: see [`place`](Self::place).
     ///
     /// # Errors
-    /// As [`open`](Self::open); then `NotFound` if the entry leads elsewhere,
+    /// As [`open`](Self::open); then `NotFound` if the entry leads to another node,
     /// `DeletePending`, `Sharing`.
     pub fn open_entry_of(
         &self,
@@ -45,8 +45,8 @@ impl Session {
         self.open_seen(&attr, at, how)
     }
 
-    /// Opens a node that the caller has just looked at. Rights are judged by `attr`, its
-    /// attributes as a look-up gave them.
+    /// Opens a node whose attributes the caller has just read. Rights are judged by those
+    /// attributes, `attr`.
     ///
     /// # Errors
     /// As [`open_entry_of`](Self::open_entry_of).
@@ -59,12 +59,12 @@ impl Session {
         self.open_found(&self.ctx(), attr, at, &how.into())
     }
 
-    /// Opens a node of any kind without access to its data: for its attributes, or
-    /// to remove or rename it. Needs no rights. Reads and writes through the open
-    /// answer `Access`. Its share mode and place count like those of any open.
+    /// Opens a node of any kind without access to its data: for its attributes, or to remove or
+    /// rename it. Needs no rights. Reads and writes through the open answer `Access`. Its share
+    /// mode and place count as those of any open do.
     ///
     /// # Errors
-    /// `NotFound` if `at` leads elsewhere; `DeletePending`; `Sharing`.
+    /// `NotFound` if `at` leads to another node; `DeletePending`; `Sharing`.
     pub fn open_bare(
         &self,
         node: NodeId,
@@ -75,8 +75,8 @@ impl Session {
         self.open_bare_seen(&attr, at, &OpenHow::from(Mode::Read).with_share(share))
     }
 
-    /// Opens for no data a node that the caller has just looked at, with the keys of a lease;
-    /// `how.mode` means nothing.
+    /// Opens a node without access to its data, as [`open_bare`](Self::open_bare) does, with the
+    /// keys of a lease. `attr` are attributes that the caller has just read; `how.mode` is ignored.
     ///
     /// # Errors
     /// As [`open_bare`](Self::open_bare).
@@ -106,7 +106,7 @@ impl Session {
         } else {
             self.enter_use(&cx, attr, at, &how)?
         };
-        // Opened below where that can be, so that the node outlives its names.
+        // The driver opens it too, if it can, so that the node outlives its names.
         let can = matches!(attr.kind, FileKind::File | FileKind::Dir);
         let below = can.then(|| self.fs().open(&cx, node, Mode::Read).ok());
         let below = below.flatten();
@@ -125,8 +125,8 @@ impl Session {
         self.enter_open(&cx, opened)
     }
 
-    /// Looks whether the file could be opened for reading now, and opens nothing. For who reads what
-    /// it holds by its extents; `attr` is as for [`open_seen`](Self::open_seen).
+    /// Checks whether the file could be opened for reading now, but opens nothing. For callers that
+    /// read its content by its extents; `attr` is as for [`open_seen`](Self::open_seen).
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -170,14 +170,14 @@ impl Session {
         if how.truncate
             && let Err(e) = self.setattr_open(open, &SetAttr::size(0))
         {
-            // The open never was: what ending it says does not matter.
+            // The caller never saw the open: the result of closing it does not matter.
             let _ = self.close(open);
             return Err(e);
         }
         Ok(open)
     }
 
-    /// Returns what the open table is to know of an open.
+    /// Returns the entry of an open for the open table.
     pub(crate) fn opened_as(
         &self,
         attr: &Attr,
@@ -196,7 +196,7 @@ impl Session {
         }
     }
 
-    /// Enters an open, whose use is entered already, into the open table.
+    /// Adds an open, whose use is registered already, to the open table.
     pub(crate) fn enter_open(&self, cx: &Ctx<'_>, opened: Opened) -> Result<OpenId> {
         let entered = self
             .volume
@@ -209,18 +209,19 @@ impl Session {
             Ok(_) => {}
             Err(_) => {
                 self.leave_use(opened.node, opened.mark, opened.wants());
-                // Not entered, it is nobody's: what ending it says does not matter.
+                // The open did not get into the table, so nobody will use it: the result does not
+                // matter.
                 let _ = opened.any().map(|below| self.fs().close(cx, below));
             }
         }
         entered
     }
 
-    /// Reads at byte `offset` and gives the bytes read: fewer than asked for
+    /// Reads at byte `offset` and returns the number of bytes read, which is smaller than asked for
     /// only at the end of the file.
     ///
     /// # Errors
-    /// `Access` if it was opened for writing only; `Sharing` for a
+    /// `Access` if the file was opened for writing only; `Sharing` for a
     /// [momentary](OpenHow::momentary) open; `IsDir`.
     pub fn read(&self, open: OpenId, offset: u64, buf: &mut [u8]) -> Result<usize> {
         let opened = self.volume.opens.get(open)?;
@@ -242,8 +243,8 @@ impl Session {
     }
 
     /// Reads the beginnings of files in a batch; see
-    /// [`FileSystem::read_whole`](volary_core::FileSystem::read_whole). Skips files that the caller may not
-    /// open for reading, by their attributes as in [`open_seen`](Self::open_seen).
+    /// [`FileSystem::read_whole`](volary_core::FileSystem::read_whole). Skips files that the caller
+    /// may not open for reading, judged by their attributes as in [`open_seen`](Self::open_seen).
     pub fn read_whole(&self, files: &mut [Whole<'_>]) -> bool {
         let cx = self.ctx();
         let mut rest = files;
@@ -259,13 +260,12 @@ impl Session {
         }
     }
 
-    /// Writes all of `data` at byte `offset`; with no offset, or if it was
-    /// opened to append, at the end as it is at that moment. Gives the offset
-    /// just after the data. The file loses what
-    /// [`take_privileges`](Self::take_privileges) takes.
+    /// Writes all of `data` at byte `offset`. With no offset, or if the file was opened to append,
+    /// writes at the end as it is at that moment. Returns the offset just after the data. The file
+    /// loses the privileges that [`take_privileges`](Self::take_privileges) takes.
     ///
     /// # Errors
-    /// `Access` if it was opened for reading only; `Sharing` for a
+    /// `Access` if the file was opened for reading only; `Sharing` for a
     /// [momentary](OpenHow::momentary) open; `TooBig`.
     pub fn write(&self, open: OpenId, offset: Option<u64>, data: &[u8]) -> Result<u64> {
         let (cx, opened) = self.to_write(open)?;
@@ -288,11 +288,11 @@ impl Session {
         }
     }
 
-    /// Gives the range room of its own (`hole` false) or takes it away
-    /// (`hole` true). The size stays.
+    /// Allocates space for the range (`hole` false), or frees it and leaves a hole (`hole` true).
+    /// The size stays.
     ///
     /// # Errors
-    /// `Access` if it was opened for reading only; `Unsupported`.
+    /// `Access` if the file was opened for reading only; `Unsupported`.
     pub fn allocate(&self, open: OpenId, offset: u64, len: u64, hole: bool) -> Result<()> {
         let (cx, opened) = self.to_write(open)?;
         self.fs().allocate(&cx, opened.below, offset, len, hole)?;
@@ -300,12 +300,11 @@ impl Session {
         Ok(())
     }
 
-    /// Where the bytes of the range lie; see
+    /// Appends to `out` the extents of the range; see
     /// [`FileSystem::extents`](volary_core::FileSystem::extents).
     ///
     /// # Errors
-    /// `Access` if it was opened for writing only; `Unsupported` without
-    /// [`Caps::EXTENTS`].
+    /// `Access` if the file was opened for writing only; `Unsupported` without [`Caps::EXTENTS`].
     pub fn extents(
         &self,
         open: OpenId,
@@ -322,8 +321,8 @@ impl Session {
             .extents(&self.ctx(), opened.below, offset, len, out)
     }
 
-    /// Fills `out` with entries of the open directory, starting at `from`,
-    /// without `.` and `..`. True when there are no more after these. See
+    /// Fills `out` with entries of the open directory, starting at `from`, without `.` and `..`.
+    /// Returns true if no more entries follow. See
     /// [`FileSystem::readdir`](volary_core::FileSystem::readdir).
     ///
     /// # Errors
@@ -333,7 +332,7 @@ impl Session {
         self.fs().readdir(&self.ctx(), opened.data()?, from, out)
     }
 
-    /// Anything else, in the driver's own codes.
+    /// Calls the driver with one of its own control codes.
     ///
     /// # Errors
     /// The driver's.
@@ -342,7 +341,7 @@ impl Session {
         self.fs().ioctl(&self.ctx(), opened.data()?, code, input)
     }
 
-    /// Returns the node that is open, and what for.
+    /// Returns the node that is open, and the mode that it was opened with.
     ///
     /// # Errors
     /// None of its own.
@@ -351,12 +350,11 @@ impl Session {
         Ok((opened.node, opened.mode))
     }
 
-    /// Ends the open, whatever the answer, and with it all locks that were
-    /// taken through it: its whole-file lock, and on its node every byte-range
-    /// lock of each owner that took one through it. If its entry goes with its
-    /// last open ([`set_delete`](Self::set_delete)) and this is the last one, it
-    /// is removed. An error tells of earlier writes, or that it could not be
-    /// removed.
+    /// Ends the open, even if an error is returned. With it end all locks taken through it: its
+    /// whole-file lock, and on its node every byte-range lock of each owner that took one through
+    /// it. If its entry is marked for removal ([`set_delete`](Self::set_delete)) and this is the
+    /// last open, it is removed. An error is from earlier writes, or says that the entry could not
+    /// be removed.
     ///
     /// # Errors
     /// None of its own.
@@ -380,7 +378,7 @@ impl Session {
         }
     }
 
-    /// Returns an open about to be written by this caller.
+    /// Returns the open, ready for a write by this caller.
     fn to_write(&self, open: OpenId) -> Result<(Ctx<'_>, Opened)> {
         let opened = self.volume.opens.get(open)?;
         if !opened.writes() {
@@ -398,7 +396,7 @@ impl Session {
         self.contend(opened.node, By::Open(opened.mark), impact)
     }
 
-    /// What others' share modes forbid, where the open has not claimed it.
+    /// Checks a momentary open, which has registered no share mode, against others' share modes.
     ///
     /// # Errors
     /// `Sharing`.
@@ -416,18 +414,18 @@ impl Session {
         uses.check_moment(opened.node, rights, self.client)
     }
 
-    /// What the open holds has changed through it.
+    /// Notes that the file's content has changed through this open.
     fn note_data(&self, opened: &Opened) {
         self.has_changed(opened.node, By::Open(opened.mark));
         self.tell(|| News::Data(opened.node));
     }
 
-    /// Takes from an open file what no write leaves it, as the writing operations do by
-    /// themselves: its capabilities (`security.capability`), and set-uid and set-gid, if the caller
-    /// is anybody but root or `also_roots`. Gives whether there was any of it.
+    /// Takes from an open file the privileges that no write leaves, as the writing operations do by
+    /// themselves. These are its capabilities (`security.capability`), and set-uid and set-gid if
+    /// the caller is not root or `also_roots`. Returns whether there were any.
     ///
     /// # Errors
-    /// `Access` if it was opened for reading only.
+    /// `Access` if the file was opened for reading only.
     pub fn take_privileges(&self, open: OpenId, also_roots: bool) -> Result<bool> {
         let opened = self.volume.opens.get(open)?;
         if !opened.writes() {
@@ -436,8 +434,8 @@ impl Session {
         self.drop_privileges(&self.ctx(), open, &opened, also_roots)
     }
 
-    /// The node is looked at once per open, and again only after some node of the volume was
-    /// given a privilege; each time, where others may give it one unheard.
+    /// Reads the node's mode once per open, and again only after some node of the volume was given
+    /// a privilege. If others may change nodes without a notice, reads it each time.
     fn drop_privileges(
         &self,
         cx: &Ctx<'_>,
@@ -467,7 +465,7 @@ impl Session {
         Ok(had)
     }
 
-    /// Takes the node's capabilities; whether there were any.
+    /// Removes the node's capabilities. Returns whether it had any.
     pub(crate) fn drop_capability(&self, cx: &Ctx<'_>, node: NodeId) -> Result<bool> {
         if !self.volume.caps.has(Caps::XATTRS) {
             return Ok(false);
@@ -482,7 +480,8 @@ impl Session {
         }
     }
 
-    /// Returns the epoch to note for an open of a node with these attributes.
+    /// Returns the epoch in which an open of a node with these attributes knows it to be without
+    /// privileges; 0 if it does not know.
     pub(crate) fn plain_epoch(&self, attr: &Attr) -> u64 {
         match rules::without_set_id(attr.mode) {
             None if !self.volume.caps.has(Caps::XATTRS) => {

@@ -1,4 +1,4 @@
-//! Leases: asking for them, giving them up, and breaking others'.
+//! Leases: how they are requested, given up and broken.
 
 use crate::session::Session;
 use crate::shared::leases::{Impact, Lease, LeaseBits, LeaseKey, LeaseSink, Notice};
@@ -9,10 +9,10 @@ use std::sync::Arc;
 use volary_core::{Error, FileKind, Kind, NodeId, OpenId, Result};
 
 impl Session {
-    /// Asks for a lease for the open, which has to have been made with this
-    /// `key` ([`OpenHow::lease_key`](crate::OpenHow::lease_key)): gives what is
-    /// held then, which may be nothing. `sink` is told, from now on, what is taken
-    /// away. The module `leases` says what is granted and what breaks it.
+    /// Requests a lease for the open, which must have been made with this `key`
+    /// ([`OpenHow::lease_key`](crate::OpenHow::lease_key)). Returns what the key holds then, which
+    /// may be nothing. From now on, `sink` is told what is taken away. The module `leases` says
+    /// what is granted and what breaks it.
     ///
     /// # Errors
     /// `Invalid` if the open was not made with the key.
@@ -26,7 +26,7 @@ impl Session {
         let opened = self.volume.opens.get(open)?;
         let is_dir = self.getattr(opened.node)?.kind == FileKind::Dir;
         let locked = self.volume.ranges.any(opened.node, |_| true);
-        // Who alone writes may lock by itself, too.
+        // A client that alone may write could also lock by itself, so no W in a grace period.
         let alone = !is_dir && !self.volume.ranges.is_grace();
         let most = match (locked, alone) {
             (true, _) => LeaseBits::NONE,
@@ -44,13 +44,12 @@ impl Session {
         self.volume.uses.lease(opened.node, opened.mark, ask)
     }
 
-    /// The client gives up all of its lease but `bits`, as it was told to; gives
-    /// what it holds then. If meanwhile more was taken away, it is told of that
-    /// before this returns.
+    /// Gives up all of the client's lease but `bits`, after the client was told to. Returns what it
+    /// holds then. If more was taken away meanwhile, the client is told before this returns.
     ///
     /// # Errors
-    /// `Invalid` if nothing is being taken away, or `bits` is more than it was
-    /// told that it may keep.
+    /// `Invalid` if nothing is being taken away, or if `bits` is more than the client was told that
+    /// it may keep.
     pub fn acknowledge(&self, key: LeaseKey, bits: LeaseBits) -> Result<LeaseBits> {
         let notice = self.volume.uses.acknowledge(&key, bits)?;
         Notice::tell_all(notice.as_slice());
@@ -65,13 +64,13 @@ impl Session {
         self.volume.uses.lease_state(&key)
     }
 
-    /// Returns the node that the key has a lease on, until the last open of the key
-    /// ends. With the key no other node can be opened.
+    /// Returns the node that the key has a lease on, until the last open of the key ends. Until
+    /// then, no other node can be opened with the key.
     pub fn leased_node(&self, key: LeaseKey) -> Option<NodeId> {
         self.volume.uses.leased_node(&key)
     }
 
-    /// The client gives up its lease unasked, and keeps its opens.
+    /// Gives up the client's lease without being asked; its opens stay.
     ///
     /// # Errors
     /// `Invalid` if the key has no lease.
@@ -79,8 +78,8 @@ impl Session {
         self.volume.uses.give_up(&key)
     }
 
-    /// Returns whether reading (`writes` false) or writing the node as one without a
-    /// lease would wait now for another's lease: for servers with few threads.
+    /// Returns whether a caller without a lease would now wait for another's lease if it read
+    /// (`writes` false) or wrote the node. For servers with few threads.
     pub fn would_wait(&self, node: NodeId, writes: bool) -> bool {
         let impact = if writes { Impact::WRITE } else { Impact::READ };
         self.volume.uses.would_wait(node, By::Key(None), impact)
@@ -94,12 +93,12 @@ impl Session {
             .would_wait(node, By::Key(None), Impact::NAME)
     }
 
-    /// Breaks the H of all leases on what is open below the directory by other
-    /// opens than this one's, and waits: before a directory is renamed by a
-    /// client to whom opens below forbid it. Whether anything is open below then.
+    /// Breaks the handle part (H) of all leases on nodes that are open below the directory, and
+    /// waits. Called before a directory is renamed by a client to whom opens below it forbid that.
+    /// Returns whether anything below is open then.
     ///
     /// # Errors
-    /// `Busy`; `Corrupt` if a way up to the root has no end; `Interrupted`.
+    /// `Busy`; `Corrupt` if a chain of parents never reaches the root; `Interrupted`.
     pub fn free_below(&self, dir: NodeId) -> Result<bool> {
         for node in self.open_nodes_below(dir)? {
             self.contend(node, By::Key(None), Impact::NAME)?;
@@ -107,10 +106,10 @@ impl Session {
         self.is_open_below(dir)
     }
 
-    /// Takes away what others' leases forbid, and waits where it has to.
+    /// Breaks others' leases that forbid the impact, and waits if it must.
     ///
     /// # Errors
-    /// `Busy` if too many wait; `Stale` once detached; `Interrupted`.
+    /// `Busy` if too many callers wait; `Stale` once detached; `Interrupted`.
     #[inline]
     pub(crate) fn contend(&self, node: NodeId, by: By, impact: Impact) -> Result<()> {
         if self.volume.uses.has_leases() {
@@ -137,8 +136,8 @@ impl Session {
         uses.wait(node, by, impact, &patience)
     }
 
-    /// The node has changed: a lease that was granted while it did is broken,
-    /// and so are those on the directory that the open came through.
+    /// Notes that the node has changed. Breaks leases on it that were granted meanwhile, and those
+    /// on the directory that the open came through.
     #[inline]
     pub(crate) fn has_changed(&self, node: NodeId, by: By) {
         if self.volume.uses.has_leases() {
@@ -171,21 +170,20 @@ impl Volume {
         self.uses.lease_count()
     }
 
-    /// Entries of the directory have changed.
+    /// Breaks leases on a directory whose entries have changed.
     pub(crate) fn entries_changed(&self, dir: NodeId, key: Option<LeaseKey>) {
         if self.uses.has_dir_leases() {
             self.break_leases(dir, By::Key(key));
         }
     }
 
-    /// The node has changed: nobody keeps what they know of it.
+    /// Breaks leases on a node that has changed: nobody may keep what they cached of it.
     pub(crate) fn break_leases(&self, node: NodeId, by: By) {
         self.uses.change(node, by);
     }
 
-    /// Returns the most that a lease can be here: where others change nodes unheard,
-    /// nothing; where they are heard of when it has happened, not gathered
-    /// writes.
+    /// Returns the most that a lease can hold here. If others change nodes without a notice, that
+    /// is nothing. If notices come only after the change, it is all but write caching.
     fn lease_most(&self) -> LeaseBits {
         match self.hearing() {
             Hearing::Told => LeaseBits::READ | LeaseBits::HANDLE,
@@ -209,11 +207,11 @@ impl Session {
         Ok(nodes)
     }
 
-    /// Returns whether `at` is `dir` or below it. `known` keeps what the way up has shown, for the next
-    /// call.
+    /// Returns whether `at` is `dir` or below it. `known` keeps what the way up has shown, for the
+    /// next call.
     ///
     /// # Errors
-    /// `Corrupt` if the way up has no end; `Interrupted`.
+    /// `Corrupt` if the parents form a circle; `Interrupted`.
     pub(crate) fn is_within(
         &self,
         mut at: NodeId,
@@ -231,7 +229,7 @@ impl Session {
             if let Some(found) = known.get(&at) {
                 break *found;
             }
-            // Notices a circle: the node that is kept at each power of two is met again (Brent).
+            // Detects a circle (Brent): the node kept at the last power of two is met again.
             if passed.last().is_some() && at == before {
                 let found = "directories each above the other";
                 return Err(Error::corrupt("directory", 0, found, "a way to the root"));
@@ -242,7 +240,7 @@ impl Session {
             passed.push(at);
             match self.fs().parent(&cx, at) {
                 Ok(parent) => at = parent.node,
-                // Gone meanwhile: nothing in it is below anything.
+                // Removed meanwhile: it is below nothing.
                 Err(e) if e == Kind::Stale => break false,
                 Err(e) => return Err(e),
             }

@@ -1,4 +1,4 @@
-//! A directory, listed whole.
+//! A directory, read whole.
 
 use crate::session::Session;
 use volary_core::{Attr, Cookie, DirBuf, Error, Kind, Mode, NodeId, OpenId, Result};
@@ -12,30 +12,30 @@ pub struct Row {
     pub attr: Attr,
 }
 
-/// What can be read of a directory.
+/// What could be read of a directory.
 #[derive(Debug)]
 pub struct Listing {
-    /// The entries, in the order in which they lie.
+    /// The entries, in the order of the directory.
     pub rows: Vec<Row>,
     /// Names whose nodes cannot be read, and why.
     pub unreadable: Vec<(Vec<u8>, Error)>,
-    /// Why there may be more.
+    /// The error that ended the reading early; then there may be more entries.
     pub end: Result<()>,
-    /// About what the entries take in memory, in bytes.
+    /// Roughly the memory that the entries take, in bytes.
     pub bytes: usize,
 }
 
-/// Entries that are read at once.
+/// Entries that are read with one call.
 const BATCH: usize = 1024;
-/// What the allocator has for a short name.
+/// The least that the allocator takes for a name, in bytes.
 const ALLOCATED: usize = 32;
 
 impl Listing {
-    /// Bytes that the entries of one directory may take: some two million of them. A server can
-    /// list more without end.
+    /// Default bound for the entries of one directory, in bytes: some two million entries. A
+    /// malicious server can list entries without end.
     pub const MAX: usize = 512 << 20;
 
-    /// Reads a directory, up to where it cannot be read, or takes more than `max` bytes.
+    /// Reads a directory until an error, or until its entries take more than `max` bytes.
     pub fn read(session: &Session, dir: NodeId, max: usize) -> Self {
         let mut listing = Self {
             rows: Vec::new(),
@@ -51,7 +51,7 @@ impl Listing {
     }
 
     /// # Errors
-    /// `TooBig` if the entries take more than `max` bytes; the volume's.
+    /// `TooBig` if the entries take more than `max` bytes; those of the volume.
     fn fill(&mut self, session: &Session, dir: NodeId, open: OpenId, max: usize) -> Result<()> {
         let mut batch = DirBuf::new(BATCH, BATCH * 32, true);
         let mut from = Cookie::START;

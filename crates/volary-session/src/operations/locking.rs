@@ -1,6 +1,5 @@
-//! Locks: byte ranges by owner or by open, whole files by open. They keep
-//! nobody from reading and writing but those who ask by
-//! [`check_io`](Session::check_io).
+//! Locks: byte ranges by owner or by open, whole files by open. They are advisory: they stop only
+//! reads and writes of callers that ask [`check_io`](Session::check_io) first.
 
 use crate::session::Session;
 use crate::shared::leases::Impact;
@@ -18,7 +17,7 @@ pub enum LockKind {
     Exclusive,
 }
 
-/// Whether to wait for a lock that somebody else holds.
+/// Whether to wait for a lock that another holds.
 #[derive(Clone, Copy, Debug)]
 pub enum Wait<'a> {
     /// Answer `Locked` at once.
@@ -29,22 +28,19 @@ pub enum Wait<'a> {
 }
 
 impl Session {
-    /// Takes a lock on a range of bytes for `owner`, a number that the client
-    /// chooses. What the owner held of the range before is replaced: locks
-    /// split, join, and change their kind. While one waits, the owner keeps
-    /// what it had. The lock ends with [`unlock`](Self::unlock),
-    /// [`unlock_owner`](Self::unlock_owner), or the close of an open through
-    /// which the owner locked this file.
+    /// Takes a lock on a range of bytes for `owner`, a number that the client chooses. It replaces
+    /// the owner's earlier locks on the range: locks split, join, and change their kind. Until a
+    /// wait ends, the owner keeps what it had. The lock ends with [`unlock`](Self::unlock),
+    /// [`unlock_owner`](Self::unlock_owner), or the close of an open through which the owner locked
+    /// this file.
     ///
     /// # Errors
-    /// `Access` for a shared lock on an open that does not read, or an
-    /// exclusive one on an open that does not write; `Quota` when there are
-    /// more than 4,096 locks on the node; `Locked` without waiting, if another has
-    /// one or a [time of grace](crate::Grace) lasts;
-    /// `Interrupted`, `Deadlock` (waiting would never end) and `Stale` (the
-    /// volume is detached) with. Where the volume shares locks with others
-    /// ([`Caps::SHARED_LOCKS`]), its `Locked` comes with and without waiting;
-    /// then the owner has no lock on the range.
+    /// `Access` for a shared lock on an open that does not read, or an exclusive one on an open
+    /// that does not write. `Quota` if there are more than 4,096 locks on the node. Without
+    /// waiting, `Locked` if another has a lock or a [grace period](crate::Grace) lasts. With
+    /// waiting, `Interrupted`, `Deadlock` (the wait would never end) and `Stale` (the volume is
+    /// detached). If the volume shares locks with others ([`Caps::SHARED_LOCKS`]), its `Locked`
+    /// comes with and without waiting; then the owner has no lock on the range.
     pub fn lock(
         &self,
         open: OpenId,
@@ -72,11 +68,10 @@ impl Session {
         Ok(())
     }
 
-    /// Gives back what `owner` holds of the range.
+    /// Releases the owner's locks on the range.
     ///
     /// # Errors
-    /// `Quota` if that would split a lock and there are more than 4,096 on
-    /// the node.
+    /// `Quota` if that would split a lock and there are more than 4,096 on the node.
     pub fn unlock(&self, open: OpenId, owner: u64, range: Range) -> Result<()> {
         let want = self.wanted(open, owner, range, LockKind::Shared)?;
         if self.volume.caps.has(Caps::SHARED_LOCKS) {
@@ -85,8 +80,8 @@ impl Session {
         self.volume.ranges.unlock(want.node, want.owner, range)
     }
 
-    /// Gives back all that `owner` holds on the node: what POSIX wants when a
-    /// process closes any of its descriptors of a file.
+    /// Releases all that `owner` holds on the node: POSIX requires it when a process closes any of
+    /// its descriptors of a file.
     ///
     /// # Errors
     /// None of its own.
@@ -99,9 +94,8 @@ impl Session {
         Ok(())
     }
 
-    /// Returns a lock that keeps `owner` from having this one: the first by offset, or
-    /// nobody's on all bytes in a [time of grace](crate::Grace). `None` if it could be
-    /// had now.
+    /// Returns a lock that keeps `owner` from having this one: the first by offset. In a [grace
+    /// period](crate::Grace), returns a lock of nobody on all bytes. `None` if it could be had now.
     ///
     /// # Errors
     /// None of its own.
@@ -125,13 +119,12 @@ impl Session {
         Ok(self.volume.ranges.held(opened.node))
     }
 
-    /// Takes a lock on a range of bytes for this open, as SMB has them: it is
-    /// kept as it was asked for, never joined or split, and several on the same
-    /// bytes count one by one. An exclusive one conflicts with every other, the
-    /// open's own included; a shared one with exclusive ones of others. An empty
-    /// range ([`Range::empty_at`]) conflicts where it lies within another's. It
-    /// ends with [`unlock_exact`](Self::unlock_exact) or with the open. Who waits is
-    /// not told `Deadlock`.
+    /// Takes a lock on a range of bytes for this open, as in SMB: the lock is kept as requested,
+    /// never joined or split, and several on the same bytes count one by one. An exclusive lock
+    /// conflicts with every other, even the open's own; a shared one with exclusive locks of
+    /// others. An empty range ([`Range::empty_at`]) conflicts if it lies within another's. The lock
+    /// ends with [`unlock_exact`](Self::unlock_exact) or with the open. A waiter is never answered
+    /// `Deadlock`.
     ///
     /// # Errors
     /// As [`lock`](Self::lock), but any open that holds data will do (`Access`).
@@ -165,11 +158,10 @@ impl Session {
         Ok(())
     }
 
-    /// Gives back one lock of the open on exactly this range, an exclusive one
-    /// before shared ones.
+    /// Releases one lock of the open on exactly this range, an exclusive one before shared ones.
     ///
     /// # Errors
-    /// `NotFound` if there is none.
+    /// `NotFound` if there is no such lock.
     pub fn unlock_exact(&self, open: OpenId, range: Range) -> Result<()> {
         let opened = self.volume.opens.get(open)?;
         let owner = LockOwner::exact(open);
@@ -190,12 +182,10 @@ impl Session {
         Ok(())
     }
 
-    /// Checks that no byte-range lock forbids to read or write the range (not an
-    /// empty one) through this open, for a caller whose locks are those of
-    /// `owner` and of the open. For servers whose locks are mandatory; those of
-    /// callers of all servers count. A lock taken by
-    /// [`lock_exact`](Self::lock_exact) forbids writing even to its own open if
-    /// it is shared.
+    /// Checks that no byte-range lock forbids reading or writing the range through this open. The
+    /// range must not be empty. The caller's own locks are those of `owner` and of the open. For
+    /// servers with mandatory locks; locks of all servers' callers count. A shared lock taken by
+    /// [`lock_exact`](Self::lock_exact) forbids writing even to its own open.
     ///
     /// # Errors
     /// `Locked`.
@@ -221,11 +211,9 @@ impl Session {
         Ok(())
     }
 
-    /// Takes a lock on the whole file for this open, as `flock` does; it has
-    /// nothing to do with byte ranges. Held by the open, it ends with
-    /// [`funlock`](Self::funlock) or with the open. To change the kind of a lock
-    /// that is held, it is given back first: if the new one is then not had, there
-    /// is none.
+    /// Takes a lock on the whole file for this open, as `flock` does; it is independent of byte
+    /// ranges. The lock ends with [`funlock`](Self::funlock) or with the open. To change a lock's
+    /// kind, the old lock is released first: if the new one is then not granted, the open has none.
     ///
     /// # Errors
     /// As [`lock`](Self::lock), but any open will do.
@@ -253,7 +241,7 @@ impl Session {
         self.check_still_open(open, wholes, want.node)
     }
 
-    /// Gives back the open's whole-file lock, if it has one.
+    /// Releases the open's whole-file lock, if it has one.
     ///
     /// # Errors
     /// None of its own.
@@ -285,19 +273,18 @@ impl Session {
         })
     }
 
-    /// Takes a byte-range lock, which others' leases forbid.
+    /// Takes a byte-range lock, once others' leases that forbid it are broken.
     fn obtain_range(&self, opened: &Opened, want: &Wanted, wait: Wait<'_>) -> Result<()> {
         let by = By::Open(opened.mark);
         self.contend(want.node, by, Impact::WRITE)?;
         self.obtain(&self.volume.ranges, want, wait)?;
         self.check_still_open(want.open, &self.volume.ranges, want.node)?;
-        // One that was granted meanwhile.
+        // Breaks a lease that was granted meanwhile.
         self.volume.break_leases(want.node, by);
         Ok(())
     }
 
-    /// Waits, if it has to, for a lock. Before it does, the session's hook is
-    /// called.
+    /// Takes a lock, and waits for it if it must. Calls the session's hook before a wait.
     fn obtain(&self, table: &LockTable, want: &Wanted, wait: Wait<'_>) -> Result<()> {
         let Wait::Yes(cancel) = wait else {
             return table.try_lock(want);
@@ -311,7 +298,7 @@ impl Session {
         table.lock(want, &|| cancel.is_set() || cx.cancel.is_set())
     }
 
-    /// An open that was closed while it waited for a lock must not keep it.
+    /// Releases the lock again if the open was closed while it waited for the lock.
     fn check_still_open(
         &self,
         open: OpenId,

@@ -1,4 +1,4 @@
-//! What a session can do, by what it is done on. Uses `volume`, `session`, `rules` and `shared`.
+//! What a session can do, one module per subject. Uses `volume`, `session`, `rules` and `shared`.
 
 pub(crate) mod acls;
 pub(crate) mod deletion;

@@ -13,9 +13,8 @@ use volary_core::{
 };
 
 impl Session {
-    /// Returns the node that `name` leads to in `dir`; `.` is the directory itself and
-    /// `..` the one that holds it. A symlink is not followed. Needs search
-    /// (execute) access on the directory.
+    /// Returns the node that `name` leads to in `dir`; `.` is the directory itself and `..` its
+    /// parent. A symlink is not followed. Needs search (execute) access on the directory.
     ///
     /// # Errors
     /// `NotDir`, `Access`, `NotFound`, `Invalid`, `NameTooLong`.
@@ -29,8 +28,8 @@ impl Session {
         self.lookup_in(&cx, &attr, name)
     }
 
-    /// Looks `name` up in a directory that the caller has just looked at. The right to search
-    /// is judged by `dir`, its attributes.
+    /// Looks `name` up in a directory whose attributes, `dir`, the caller has just read. They
+    /// decide the right to search.
     ///
     /// # Errors
     /// As [`lookup`](Self::lookup).
@@ -58,23 +57,21 @@ impl Session {
         }
     }
 
-    /// Opens the file `name` in `dir` as `open` says, making it if there is none,
-    /// as one step; with [`Create::Truncate`], what there is is cut to nothing,
-    /// which needs a mode that writes. A new file gets what `set` says; its owner
-    /// and group are the caller's unless `set` or the directory (set-gid) says
-    /// otherwise. The new file may be written even if its mode forbids it. A symlink
-    /// is not followed.
+    /// Opens the file `name` in `dir` as `open` says, and makes it if it does not exist, in one
+    /// step. With [`Create::Truncate`], an existing file is emptied, which needs a mode that
+    /// writes. A new file gets the attributes in `set`; its owner and group are the caller's unless
+    /// `set` or the directory (set-gid) says otherwise. The new file may be written even if its
+    /// mode forbids that. A symlink is not followed.
     ///
-    /// To make one needs write and search access on the directory; to open
-    /// what there is, search access there and on the file what the mode says.
+    /// Making a file needs write and search access on the directory. Opening an existing one needs
+    /// search access there and, on the file, the access that the mode says.
     ///
     /// # Errors
-    /// `NotDir`, `Access` for search; `Exists` with [`Create::New`]; `Access`;
-    /// `NotPermitted` for an owner or group that the caller cannot give;
-    /// `IsDir`; `SymlinkLoop` for a symlink; `Invalid` for other kinds of
-    /// node, for a name that the volume cannot keep, and for truncation
-    /// without writing; `DeletePending`, `Sharing` (also for a new file, if
-    /// another opened it at once).
+    /// `NotDir`, `Access` for search; `Exists` with [`Create::New`]; `Access`; `NotPermitted` for
+    /// an owner or group that the caller cannot give; `IsDir`; `SymlinkLoop` for a symlink.
+    /// `Invalid` for other kinds of node, for a name that the volume cannot keep, and for
+    /// truncation without writing. `DeletePending`, `Sharing` (also for a new file, if another
+    /// caller opened it at once).
     pub fn create(
         &self,
         dir: NodeId,
@@ -93,7 +90,7 @@ impl Session {
         let cx = self.ctx();
         let name = self.name(name, Kind::IsDir)?;
         let parent = self.searchable(&cx, dir)?;
-        // The entry can come and go between the two ways to open it.
+        // The entry can appear and vanish between the two ways to open it.
         for _ in 0..RACES_MAX {
             match self.make_file(&cx, &parent, name, &open, set) {
                 Err(e) if e == Kind::Exists && how != Create::New => {}
@@ -166,9 +163,8 @@ impl Session {
         Ok(entry)
     }
 
-    /// Makes a node of any kind but directory and symlink; `rdev` counts for
-    /// devices only, which only root makes. Needs write and search access on
-    /// `dir`.
+    /// Makes a node of any kind but directory and symlink. Only devices use `rdev`, and only root
+    /// makes devices. Needs write and search access on `dir`.
     ///
     /// # Errors
     /// As [`mkdir`](Self::mkdir); before those, `Invalid` for another kind and
@@ -207,8 +203,7 @@ impl Session {
         Ok(entry)
     }
 
-    /// Makes a symlink that holds `target`, which need not lead anywhere.
-    /// Needs write and search access on `dir`.
+    /// Makes a symlink to `target`, which need not exist. Needs write and search access on `dir`.
     ///
     /// # Errors
     /// `NotFound` for an empty target, `NameTooLong` for one past
@@ -227,12 +222,12 @@ impl Session {
 
     /// Gives `node` one more name. Needs write and search access on `dir`. A caller who does not
     /// own `node` may link only a regular file without set-uid and set-gid bits that they can read
-    /// and write, as Linux's `fs.protected_hardlinks` has it: a link keeps what its owner removes.
+    /// and write, as with Linux's `fs.protected_hardlinks`. Otherwise they could keep a file that
+    /// its owner removes.
     ///
     /// # Errors
-    /// `NotDir`, `Access` for search, `Exists`, `NotPermitted` for a
-    /// directory and for what is another's, `Access`, `TooManyLinks`; `Unsupported` without
-    /// [`Caps::HARD_LINKS`].
+    /// `NotDir`, `Access` for search, `Exists`, `NotPermitted` for a directory and for another's
+    /// node, `Access`, `TooManyLinks`; `Unsupported` without [`Caps::HARD_LINKS`].
     pub fn link(&self, node: NodeId, dir: NodeId, name: &[u8]) -> Result<Entry> {
         let cx = self.ctx();
         let name = self.name(name, Kind::Exists)?;
@@ -247,7 +242,8 @@ impl Session {
         Ok(entry)
     }
 
-    /// Returns whether the caller may give the node another name, whatever its directory says.
+    /// Returns whether the caller may give the node another name, apart from the rights on the
+    /// directory.
     fn may_link(&self, cx: &Ctx<'_>, attr: &Attr) -> Result<bool> {
         if !self.checks_rights() || rules::owns(attr, &self.cred) {
             return Ok(true);
@@ -256,11 +252,11 @@ impl Session {
         Ok(plain && self.may(cx, attr, Access::READ)? && self.may(cx, attr, Access::WRITE)?)
     }
 
-    /// Puts an entry into the directory; into a sticky one, not while others
-    /// look at what they may take from there.
+    /// Adds an entry to the directory. If that is sticky, waits while others check and remove an
+    /// entry of a sticky directory.
     ///
     /// # Errors
-    /// `DeletePending` if the directory goes with its last open.
+    /// `DeletePending` if the directory is to be removed with its last open.
     fn put<T>(&self, dir: &Attr, make: impl FnOnce() -> Result<T>) -> Result<T> {
         if self.volume.uses.is_deleting(dir.node, None) {
             return Err(Kind::DeletePending.into());
@@ -270,8 +266,8 @@ impl Session {
         make()
     }
 
-    /// Returns what a new entry `name` of the directory is made with, and what it is given then, once it is found
-    /// that the caller may make it.
+    /// Checks that the caller may make the entry `name`. Returns the attributes that it is made
+    /// with, and what it inherits afterwards.
     ///
     /// # Errors
     /// As [`check_make`](Self::check_make).
@@ -297,8 +293,8 @@ impl Session {
     /// Checks that the caller may make the entry `name`.
     ///
     /// # Errors
-    /// If the caller may not: `Exists` if the name is taken, else `ReadOnly`,
-    /// `NotPermitted` if it is `forbidden` as such, `Access`.
+    /// If the caller may not: `Exists` if the name is taken, else `ReadOnly`, `NotPermitted` if
+    /// `forbidden`, `Access`.
     fn check_make(&self, cx: &Ctx<'_>, dir: &Attr, name: Name<'_>, forbidden: bool) -> Result<()> {
         let refused = if let Err(e) = self.check_writable() {
             e
@@ -330,5 +326,5 @@ impl Session {
     }
 }
 
-/// How often an operation tries again when entries come and go.
+/// How often an operation tries again if others change the entry meanwhile.
 pub(crate) const RACES_MAX: u32 = 16;

@@ -12,14 +12,14 @@ use volary_core::{
     acl_of, permits,
 };
 
-/// What is known of an entry of a listing.
+/// What a listing knows of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Listed {
     /// Its attributes.
     Known(Attr),
     /// The entry exists, but its attributes cannot be read: its node is damaged.
     Unknown,
-    /// The entry was removed since.
+    /// The entry has been removed since.
     Gone,
 }
 
@@ -48,7 +48,7 @@ impl Session {
     /// Returns the attributes of an entry from a listing of `dir`.
     ///
     /// # Errors
-    /// `NotFound` if the entry was removed since; `Access`; the driver's.
+    /// `NotFound` if the entry has been removed since; `Access`; the driver's.
     pub fn attr_listed(&self, dir: NodeId, entry: &DirEntry<'_>) -> Result<Attr> {
         if let Some(attr) = entry.attr {
             return Ok(attr);
@@ -69,34 +69,31 @@ impl Session {
         self.fs().getattr(&self.ctx(), node)
     }
 
-    /// Changes attributes, all or none, and gives them as they now are.
+    /// Changes attributes, all or none, and returns them as they now are.
     ///
-    /// Mode, owner, group, birth time and DOS attributes are changed by the
-    /// owner and root, and only root gives a node to another owner or to a
-    /// group that it is not in. Times are set by the owner and root; both to
-    /// now also by who may write. A size needs write access.
+    /// Mode, owner, group, birth time and DOS attributes are changed by the owner and root. Only
+    /// root gives a node to another owner, or to a group that the caller is not in. Times are set
+    /// by the owner and root; any caller with write access may set both to now. A size needs write
+    /// access.
     ///
-    /// Beside what is asked: a change of owner or group, or of size by anybody
-    /// but root, takes set-uid and set-gid (if the group may execute) from
-    /// what is not a directory, and by anybody its capabilities
-    /// (`security.capability`); set-gid is not set by one who is not in the file's group.
+    /// Side effects: a change of owner or group, or of size by a caller other than root, takes
+    /// set-uid and set-gid (if the group may execute) from any node but a directory. A change of
+    /// these by any caller takes its capabilities (`security.capability`). A caller outside the
+    /// file's group cannot set set-gid.
     ///
     /// # Errors
-    /// `TooBig`; for a size, `IsDir` and, for what is not a file, `Invalid`;
-    /// `NotPermitted`; `Access`; `Unsupported` for an attribute that the volume
-    /// cannot keep. For a size, `Sharing` first of all, if the node is open
-    /// without leave to write.
+    /// `TooBig`; for a size, `IsDir` for a directory and `Invalid` for other nodes that are no
+    /// file; `NotPermitted`; `Access`; `Unsupported` for an attribute that the volume cannot keep.
+    /// For a size, `Sharing` first of all, if an open's share mode does not allow writing.
     pub fn setattr(&self, node: NodeId, set: &SetAttr) -> Result<Attr> {
         self.change(&self.ctx(), node, set, None)
     }
 
-    /// Changes attributes of the node of an open. For a new size it suffices that it was opened
-    /// for writing.
+    /// Changes attributes of the node of an open. A new size needs only an open for writing.
     ///
     /// # Errors
-    /// As [`setattr`](Self::setattr); `Access` for a size if it was opened
-    /// for reading only; `Sharing` only for a size through a
-    /// [momentary](crate::OpenHow::momentary) open.
+    /// As [`setattr`](Self::setattr); `Access` for a size if the file was opened for reading only;
+    /// `Sharing` only for a size through a [momentary](crate::OpenHow::momentary) open.
     pub fn setattr_open(&self, open: OpenId, set: &SetAttr) -> Result<Attr> {
         let opened = self.volume.opens.get(open)?;
         if set.size.is_some() && !opened.writes() {
@@ -117,8 +114,8 @@ impl Session {
         self.getattr(opened.node)
     }
 
-    /// `open`: the one that it is changed through, if any; then the right to
-    /// change the size is given already.
+    /// Changes attributes through `open`, if one is given: then the right to change the size is
+    /// known to exist.
     pub(crate) fn change(
         &self,
         cx: &Ctx<'_>,
@@ -163,8 +160,8 @@ impl Session {
         Ok(after)
     }
 
-    /// Returns whether the change needs no look at what the node is now: made by one
-    /// who may all, without side effects.
+    /// Returns whether the change can be made without a look at the node: the caller has all
+    /// rights, and there are no side effects.
     fn is_plain_change(&self, set: &SetAttr) -> bool {
         let may_all = self.trust || self.cred.is_root();
         let plain = set.uid.is_none() && set.gid.is_none() && set.size.is_none();
@@ -202,19 +199,18 @@ impl Session {
         }
     }
 
-    /// Whether the caller has all of `want`: nothing if so. Asked of the mode
-    /// bits and access list even where the kernel checks access.
+    /// Checks that the caller has all of `want`. Mode bits and access list decide, even if the
+    /// kernel checks access.
     ///
     /// # Errors
-    /// `ReadOnly` for writing what a read-only volume holds (but fifos,
-    /// sockets and devices); `Access`.
+    /// `ReadOnly` for write access on a file, directory or symlink of a read-only volume; `Access`.
     pub fn access(&self, node: NodeId, want: Access) -> Result<()> {
         let attr = self.fs().getattr(&self.ctx(), node)?;
         self.access_seen(&attr, want)
     }
 
-    /// The same of a node that the caller has just looked at: `attr` are its
-    /// attributes.
+    /// Checks access as [`access`](Self::access) does, on a node whose attributes, `attr`, the
+    /// caller has just read.
     ///
     /// # Errors
     /// As [`access`](Self::access).
@@ -238,7 +234,8 @@ impl Session {
         }
     }
 
-    /// Returns the node's access list, if it has one, as it now counts. Needs no access.
+    /// Returns the node's access list, if it has one, with its current mode applied. Needs no
+    /// access.
     ///
     /// # Errors
     /// None of its own.
@@ -246,7 +243,7 @@ impl Session {
         acl_of(&**self.fs(), &self.ctx(), attr)
     }
 
-    /// Returns what a symlink holds. Needs no access.
+    /// Returns the target of a symlink. Needs no access.
     ///
     /// # Errors
     /// `Invalid` if it is not a symlink.

@@ -9,10 +9,10 @@ use crate::shared::sharing::Rights;
 use crate::shared::uses::{By, Mark, Place};
 use volary_core::{Access, Attr, Ctx, FileKind, Kind, Name, NodeId, OpenId, RenameFlags, Result};
 
-/// What it takes to change entries.
+/// The access on a directory that changing its entries needs.
 const CHANGE: Access = Access::WRITE.and(Access::EXEC);
 
-/// From where to where an entry is to move, and how.
+/// A rename: from where to where, and how.
 #[derive(Clone, Copy)]
 struct Move<'a> {
     from: NodeId,
@@ -20,20 +20,20 @@ struct Move<'a> {
     to: NodeId,
     new_name: Name<'a>,
     flags: RenameFlags,
-    /// The open that is renamed, and its node; none if it is by name.
+    /// The open that is renamed, with its node; `None` for a rename by name.
     open: Option<(NodeId, Mark)>,
 }
 
-/// What a move found.
+/// The nodes that a move found.
 struct Found {
     moved: NodeId,
     at_target: Option<NodeId>,
 }
 
-/// What has become of a try to change an entry.
+/// The outcome of one attempt to change an entry.
 enum Tried<T> {
     Done(T),
-    /// A lease on this node has to be given up first.
+    /// A lease on this node must be given up first.
     Leased(NodeId),
 }
 
@@ -44,14 +44,13 @@ impl Move<'_> {
 }
 
 impl Session {
-    /// Takes away a name of what is not a directory. The node goes with its
-    /// last name and last open. Needs write and search access on `dir`; in a
-    /// sticky directory the caller must own it or the node.
+    /// Removes a name of a node that is not a directory. The node is freed with its last name and
+    /// last open. Needs write and search access on `dir`; in a sticky directory the caller must own
+    /// it or the node.
     ///
     /// # Errors
-    /// `NotDir`, `Access` for search, `NotFound`, `Access`, `NotPermitted` in
-    /// a sticky directory, `Sharing` if it is open without leave to delete,
-    /// `IsDir`.
+    /// `NotDir`, `Access` for search, `NotFound`, `Access`, `NotPermitted` in a sticky directory,
+    /// `Sharing` if an open's share mode does not allow deletion, `IsDir`.
     pub fn unlink(&self, dir: NodeId, name: &[u8]) -> Result<()> {
         let cx = self.ctx();
         let name = self.name(name, Kind::IsDir)?;
@@ -79,15 +78,14 @@ impl Session {
         Ok(())
     }
 
-    /// Moves a name, replacing what the new name led to unless `flags` says
-    /// otherwise. Needs write and search access on both directories; in sticky
-    /// ones, as [`unlink`](Self::unlink) for what is moved and what is
-    /// replaced; to move a directory into another one, write access on it.
+    /// Moves an entry, and replaces an existing target unless `flags` says otherwise. Needs write
+    /// and search access on both directories. In sticky ones, the caller needs the rights of
+    /// [`unlink`](Self::unlink) on the moved and the replaced node. Moving a directory into another
+    /// one also needs write access on the moved one.
     ///
     /// # Errors
-    /// `NotDir`, `Access` for search, `NotFound`, `Access`, `NotPermitted` in
-    /// a sticky directory; `Sharing` if what is moved or replaced is open
-    /// without leave to delete; then as
+    /// `NotDir`, `Access` for search, `NotFound`, `Access`, `NotPermitted` in a sticky directory.
+    /// `Sharing` if a share mode of the moved or replaced node does not allow deletion. Then as
     /// [`FileSystem::rename`](volary_core::FileSystem::rename).
     pub fn rename(
         &self,
@@ -107,11 +105,11 @@ impl Session {
         })
     }
 
-    /// Renames what is open, by the entry that it came through.
+    /// Renames an open node, by the entry that the open came through.
     ///
     /// # Errors
-    /// `Access` if its share mode does not want [`Rights::DELETE`]; `NotFound`
-    /// if it has no place; then as [`rename`](Self::rename).
+    /// `Access` if the open's share mode does not want [`Rights::DELETE`]; `NotFound` if it has no
+    /// place; then as [`rename`](Self::rename).
     pub fn rename_open(
         &self,
         open: OpenId,
@@ -122,7 +120,7 @@ impl Session {
         let opened = self.volume.opens.get(open)?;
         self.check_deletes(&opened)?;
         let new_name = self.name(new_name, Kind::Invalid)?;
-        // The entry may be moved by another before it is looked up.
+        // Another caller may move the entry before it is looked up.
         for _ in 0..RACES_MAX {
             let (from, name) = self.place(open).ok_or(Kind::NotFound)?;
             let moved = self.move_entry(&Move {
@@ -180,7 +178,7 @@ impl Session {
         Ok(())
     }
 
-    /// Moves the entry if the caller may and no open is in the way.
+    /// Moves the entry if the caller may and no open forbids it.
     fn checked_move(&self, cx: &Ctx<'_>, way: &Move<'_>, patient: bool) -> Result<Tried<Found>> {
         let from = self.searchable(cx, way.from)?;
         let to = self.searchable(cx, way.to)?;
@@ -226,8 +224,8 @@ impl Session {
         of_open.or(self.parent_key)
     }
 
-    /// Tries until no lease is in the way; after many rounds with new leases,
-    /// for the last time not `patient`.
+    /// Repeats the attempt until no lease forbids it. After many rounds with new leases, `attempt`
+    /// gets false: it then ignores leases.
     fn contending<T>(
         &self,
         by: By,
@@ -243,13 +241,13 @@ impl Session {
         }
     }
 
-    /// Takes the places of opens along.
+    /// Updates the places of opens after a move.
     fn note_move(&self, way: &Move<'_>, found: &Found) {
         let uses = &self.volume.uses;
         let from = Place::new(way.from, way.name.as_bytes());
         let to = Place::new(way.to, way.new_name.as_bytes());
         match found.at_target {
-            // Two names of one node stay as they are.
+            // A rename between two names of one node leaves both.
             Some(same) if same == found.moved && !uses.renames_itself(&from, &to) => return,
             Some(other) if other != found.moved && way.flags == RenameFlags::SWAP => {
                 uses.entry_moved(other, &to, &from);
@@ -305,8 +303,7 @@ impl Session {
         Ok(())
     }
 
-    /// Takes an entry away by `remove` if the caller may; gives the node where it
-    /// had to be looked up.
+    /// Removes an entry by `remove` if the caller may. Returns its node, if it had to be looked up.
     fn take(
         &self,
         cx: &Ctx<'_>,
@@ -359,8 +356,8 @@ impl Session {
         })
     }
 
-    /// Calls, and says whether opens have share modes or places: then no entry
-    /// moves meanwhile but by this call.
+    /// Calls `call`, and tells it whether any open has a share mode or a place. If so, no other
+    /// call moves an entry meanwhile.
     fn while_tracked<T>(&self, call: impl FnOnce(bool) -> Result<T>) -> Result<T> {
         let moving = self.volume.moving.read();
         if !self.volume.uses.has_marked() {
@@ -371,9 +368,8 @@ impl Session {
         call(true)
     }
 
-    /// Calls while sticky directories are held still: if the caller may take
-    /// only their own entries from one of these, others put none there
-    /// meanwhile, so that the entry that is looked at is the one that goes.
+    /// Calls `call` with sticky directories locked. If the caller may remove only their own entries
+    /// from one, others add none meanwhile: the entry that is checked is the one that is removed.
     fn while_still<T>(&self, dirs: &[&Attr], call: impl FnOnce() -> Result<T>) -> Result<T> {
         let mut sticky = dirs.iter().filter(|dir| dir.mode & rules::STICKY != 0);
         if !self.volume.checks_rights() || sticky.clone().next().is_none() {

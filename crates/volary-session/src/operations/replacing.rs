@@ -1,4 +1,4 @@
-//! Something new in the place of an entry, where one call cannot replace it.
+//! Replacing an entry by a new node, where one call cannot do it.
 
 use crate::session::Session;
 use volary_core::{Error, FileKind, Kind, NodeId, RenameFlags, Result};
@@ -53,7 +53,7 @@ impl Session {
         made
     }
 
-    /// Gives an entry a name that nothing had, and returns that.
+    /// Renames an entry to a free spare name, and returns that.
     fn put_aside(&self, dir: NodeId, name: &[u8]) -> Result<Vec<u8>> {
         for number in 0..SPARES_MAX {
             let spare = format!("~{number}").into_bytes();

@@ -1,23 +1,23 @@
-//! [`SetXattr`]: whether an extended attribute is made, or replaced.
+//! [`SetXattr`]: whether setting an extended attribute may make or replace it.
 
 use volary_core::{Kind, Result};
 
-/// What [`Session::setxattr`](crate::Session::setxattr) does about an attribute that is there, or not.
+/// What [`Session::setxattr`](crate::Session::setxattr) does if the attribute exists, or does not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SetXattr {
-    /// Sets it either way.
+    /// Sets it in both cases.
     Any,
-    /// Answers `Exists` if it is there.
+    /// Answers `Exists` if it exists.
     New,
-    /// Answers `NoXattr` if it is not there.
+    /// Answers `NoXattr` if it does not exist.
     Replace,
 }
 
 impl SetXattr {
-    /// Checks what was found of the attribute.
+    /// Checks the result of looking the attribute up.
     ///
     /// # Errors
-    /// `Exists`; what kept it from being found.
+    /// `Exists`; the error of the look-up.
     pub(crate) fn check<T>(self, found: Result<T>) -> Result<()> {
         match (self, found) {
             (Self::New, Ok(_)) => Err(Kind::Exists.into()),

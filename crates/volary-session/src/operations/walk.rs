@@ -3,14 +3,13 @@
 use crate::session::Session;
 use volary_core::{Attr, Ctx, Entry, FileKind, Kind, NodeId, Result};
 
-/// Longest path, in bytes, as Linux has it (4096 with the final NUL).
+/// Longest path, in bytes: Linux's 4096 without the final NUL.
 pub const PATH_MAX: usize = 4095;
 
-/// How many symlinks one walk follows.
+/// How many symlinks one walk follows at most.
 pub const SYMLINKS_MAX: u32 = 40;
 
-/// Whether a walk follows a symlink that stands last. Those on the way are
-/// always followed.
+/// Whether a walk follows a symlink that is the last component. Earlier ones are always followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names say it")]
 pub enum Follow {
@@ -43,8 +42,8 @@ struct Walk<'a> {
     root: Attr,
     /// The directory reached.
     at: Entry,
-    /// Paths still to go, the next one last: a symlink's target is put on top
-    /// of what was left when it was met.
+    /// Paths still to walk, the next one last: a symlink's target is pushed on top of the rest of
+    /// the path that led to it.
     rest: Vec<Rest>,
     symlinks: u32,
 }
@@ -55,7 +54,7 @@ struct Rest {
     next: usize,
 }
 
-/// One component, and what stands after it.
+/// One component, and whether anything follows it.
 struct Step {
     name: Vec<u8>,
     /// Nothing but slashes follows, in this path and those below it.
@@ -65,11 +64,10 @@ struct Step {
 }
 
 impl Session {
-    /// Walks a path from the root; a leading slash makes no difference. `..`
-    /// in the root is the root, and an absolute symlink starts at the root
-    /// again, so that no path leaves the volume. With a slash at the end, a
-    /// symlink that stands last is followed, and the node must be a directory.
-    /// Needs search access on each directory on the way.
+    /// Walks a path from the root; a leading slash makes no difference. `..` in the root is the
+    /// root, and an absolute symlink starts at the root again, so that no path leaves the volume.
+    /// If the path ends in a slash, a symlink as the last component is followed, and the node must
+    /// be a directory. Needs search access on each directory on the way.
     ///
     /// # Errors
     /// `NotFound` for an empty path or target, `NameTooLong`, `Invalid` for
@@ -101,10 +99,9 @@ impl Session {
         Ok(walk.at)
     }
 
-    /// Walks all of a path but its last name: the directory, and the name, for
-    /// operations that make or remove it. The path `/` gives the root and `.`.
-    /// With a slash at the end, what the name leads to, if anything, must be a
-    /// directory.
+    /// Walks all of a path but its last name. Returns the directory and that name, for operations
+    /// that make or remove an entry. The path `/` gives the root and `.`. If the path ends in a
+    /// slash, an existing node of that name must be a directory.
     ///
     /// # Errors
     /// As [`walk`](Self::walk).
@@ -179,7 +176,7 @@ impl<'a> Walk<'a> {
         self.session.lookup_in(&self.cx, &self.at.attr, name)
     }
 
-    /// Goes on with what the symlink holds. `slash`: one follows the symlink.
+    /// Continues with the target of the symlink. `slash`: a slash follows the symlink.
     fn follow(&mut self, symlink: &Entry, slash: bool) -> Result<()> {
         self.symlinks += 1;
         if self.symlinks > SYMLINKS_MAX {

@@ -8,22 +8,23 @@ use crate::shared::events::News;
 use std::sync::atomic::Ordering;
 use volary_core::{ACL_ACCESS, Access, Attr, Caps, Ctx, FileKind, Kind, NodeId, Result};
 
-/// Where Linux keeps what a program may do that its caller may not.
+/// The attribute in which Linux keeps a program's capabilities.
 pub(crate) const CAPABILITY: &[u8] = b"security.capability";
-/// Longest name of an extended attribute, in bytes, as Linux has it.
+/// Longest name of an extended attribute, in bytes, as in Linux.
 const NAME_MAX: usize = 255;
-/// Names of attributes that begin so are volary's own, where a volume has no other namespace for them.
+/// Prefix of the names of volary's own attributes, on a volume that has no other namespace for
+/// them.
 const RESERVED: &[u8] = b"user.volary.";
-/// Longest value, in bytes, as Linux has it.
+/// Longest value, in bytes, as in Linux.
 const VALUE_MAX: usize = 64 << 10;
 
 impl Session {
-    /// Returns the value of an extended attribute. `user.` ones need read access on
-    /// the node, `trusted.` ones are seen by root only.
+    /// Returns the value of an extended attribute. `user.` attributes need read access on the node;
+    /// only root sees `trusted.` ones.
     ///
     /// # Errors
-    /// `Unsupported` without [`Caps::XATTRS`]; `Invalid` or `NameTooLong` for the
-    /// name; `Access`; `NoXattr`.
+    /// `Unsupported` without [`Caps::XATTRS`]; `Invalid` or `NameTooLong` for the name; `Access`;
+    /// `NoXattr`.
     pub fn getxattr(&self, node: NodeId, name: &[u8]) -> Result<Vec<u8>> {
         let cx = self.ctx();
         self.check_xattr(&cx, node, name, Access::READ)?;
@@ -37,13 +38,12 @@ impl Session {
         self.fs().getxattr(&cx, node, name)
     }
 
-    /// Sets an extended attribute. `user.` ones need write access on the node,
-    /// which must be a file or a directory, and in a sticky directory, to own
-    /// it; access lists ([`ACL_ACCESS`](volary_core::ACL_ACCESS), and of directories
-    /// [`ACL_DEFAULT`](volary_core::ACL_DEFAULT)) by the owner and root; others, and those that begin with
-    /// `user.volary.`, by root only. An access list sets the mode too; one that says
-    /// no more than a mode can is not kept.
-    ///
+    /// Sets an extended attribute. `user.` attributes need write access on the node, which must be
+    /// a file or a directory; if it is a sticky directory, the caller must own it. Access lists
+    /// ([`ACL_ACCESS`](volary_core::ACL_ACCESS), and of directories
+    /// [`ACL_DEFAULT`](volary_core::ACL_DEFAULT)) are set by the owner and root; all others, and
+    /// those under `user.volary.`, by root only. An access list sets the mode too; one that the
+    /// mode can express is not stored.
     /// # Errors
     /// As [`getxattr`](Self::getxattr); `NotPermitted`; `TooBig` past 64 KiB;
     /// `Exists`, `NoXattr` as `how` says.
@@ -68,7 +68,7 @@ impl Session {
         Ok(())
     }
 
-    /// Returns the names of the extended attributes that the caller may know of.
+    /// Returns the names of the extended attributes that the caller may see.
     ///
     /// # Errors
     /// `Unsupported` without [`Caps::XATTRS`].
@@ -80,9 +80,8 @@ impl Session {
         Ok(names)
     }
 
-    /// Takes away an extended attribute. Needs what
-    /// [`setxattr`](Self::setxattr) needs; `security.capability`, which a write takes away as
-    /// well, write access.
+    /// Removes an extended attribute. Needs the rights that [`setxattr`](Self::setxattr) needs; for
+    /// `security.capability`, which a write removes as well, write access is enough.
     ///
     /// # Errors
     /// As [`getxattr`](Self::getxattr); `NotPermitted`.
@@ -111,7 +110,7 @@ impl Session {
         if name.len() > NAME_MAX {
             return Err(Kind::NameTooLong.into());
         }
-        // Whoever checks access below knows nothing of these.
+        // A file system that checks access itself does not know these names.
         let reserved = name.starts_with(RESERVED);
         if reserved && want == Access::WRITE && !self.cred.is_root() {
             return Err(Kind::NotPermitted.into());

@@ -1,4 +1,5 @@
-//! For servers that accept clients: what to do when none could be accepted, and who gives way.
+//! For servers that accept clients: what to do after an error of `accept`, and which connection is
+//! closed for a new one.
 
 use crate::serving::party::Party;
 use rustix::io::Errno;
@@ -6,20 +7,20 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 
-/// What a server that listens does after an error of `accept`.
+/// What a listening server does after an error of `accept`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AfterAccept {
-    /// It was about one client: accept the next.
+    /// The error concerns one client: accept the next.
     GoOn,
-    /// Something is short (descriptors, memory), or the network is down: try again in a while.
+    /// A resource is short (descriptors, memory), or the network is down: try again later.
     Rest,
-    /// The socket does not listen: it never will again.
+    /// The socket does not listen, and never will again.
     End,
 }
 
 impl AfterAccept {
-    /// Returns what this error asks for. An error that is not known passes, so that no
-    /// client can end a server by one.
+    /// Returns the reaction to this error. Unknown errors count as temporary, so that no client can
+    /// end a server by causing one.
     pub fn of(error: &io::Error) -> Self {
         match Errno::from_io_error(error) {
             Some(
@@ -36,24 +37,24 @@ impl AfterAccept {
     }
 }
 
-/// A connection, as it is weighed against others.
+/// A connection that competes with others for a seat.
 pub trait Guest {
-    /// Returns the party whose share it is part of.
+    /// Returns the party to whose share the connection counts.
     fn party(&self) -> Party;
-    /// Returns whether its client has proved itself: by a logon, or by a call that was accepted.
+    /// Returns whether its client has proved itself: by a logon, or by an accepted call.
     fn is_known(&self) -> bool;
     /// Returns whether no request is in progress, and nothing is lost if it is closed.
     fn is_idle(&self) -> bool;
 }
 
-/// How many connections there may be at a time.
+/// How many connections may be open at a time.
 #[derive(Clone, Copy, Debug)]
 pub struct Seats {
     /// In all.
     pub all: usize,
     /// Of one party.
     pub of_party: usize,
-    /// Of one party, those whose client has not proved itself.
+    /// Of one party, unproved ones: their client has not yet logged on or made an accepted call.
     pub silent_of_party: usize,
 }
 
@@ -62,9 +63,9 @@ pub struct Seats {
 pub enum Seat<T> {
     /// There is room.
     Free,
-    /// This connection is to be ended for it.
+    /// This connection must be closed to make room.
     InsteadOf(T),
-    /// There is none.
+    /// There is no room.
     Nowhere,
 }
 
@@ -75,13 +76,14 @@ impl<T> From<Option<T>> for Seat<T> {
 }
 
 impl Seats {
-    /// Finds room for a new connection of a party beside those that are `open`, the oldest first.
+    /// Finds room for a new connection of a party beside the `open` ones, which are sorted from
+    /// oldest to newest.
     ///
     /// A connection is *unproved* until its client has logged on or made an accepted call. A party at
     /// its own bound gives up its oldest unproved connection. At the bound of all, the party with the
-    /// most unproved connections gives up its oldest. Where all are proved, the party with the most
-    /// connections gives up its newest idle one, or else its newest, if it has at least two more than
-    /// the new connection's party.
+    /// most unproved connections gives up its oldest. If all are proved, the party with the most
+    /// connections gives up its newest idle one, or its newest if none is idle. That party must
+    /// have at least two more than the party of the new connection.
     pub fn find<T: Guest>(&self, open: &[Arc<T>], party: Party) -> Seat<Arc<T>> {
         let theirs = open.iter().filter(|conn| conn.party() == party);
         let mut silent = theirs.clone().filter(|conn| !conn.is_known());
@@ -98,7 +100,7 @@ impl Seats {
     }
 }
 
-/// Returns the oldest unproved connection of the party that has most of those.
+/// Returns the oldest unproved connection of the party that has the most unproved ones.
 pub fn longest_silent<T: Guest>(open: &[Arc<T>]) -> Option<Arc<T>> {
     let silent = || open.iter().filter(|conn| !conn.is_known());
     let counts = counts(silent());
@@ -107,7 +109,7 @@ pub fn longest_silent<T: Guest>(open: &[Arc<T>]) -> Option<Arc<T>> {
     found.cloned()
 }
 
-/// Returns which connection gives way to one of `party` where all are proved.
+/// Returns the connection that is closed for one of `party` if all are proved.
 fn greediest<T: Guest>(open: &[Arc<T>], party: Party) -> Option<Arc<T>> {
     let counts = counts(open.iter());
     let most = counts.values().copied().max()?;
@@ -164,7 +166,7 @@ mod tests {
         users.iter().enumerate().map(conn).collect()
     }
 
-    /// Returns which of them gives way to a connection of a user.
+    /// Returns the connection that is closed for one of this user.
     fn seat(open: &[Arc<Conn>], user: u32) -> Seat<u32> {
         match SEATS.find(open, Party::User(user)) {
             Seat::Free => Seat::Free,

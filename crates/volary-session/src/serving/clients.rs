@@ -1,11 +1,11 @@
-//! For servers: which addresses are let in.
+//! For servers: which client addresses are admitted.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 use volary_core::{Error, Kind, Result};
 
-/// Addresses of clients: one, or those that begin alike (`192.168.1.0/24`).
+/// Addresses of clients: a single one, or a network (`192.168.1.0/24`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clients {
     address: IpAddr,
@@ -13,7 +13,7 @@ pub struct Clients {
 }
 
 impl Clients {
-    /// Returns whether this address is among them.
+    /// Returns whether this address is one of them.
     pub fn has(&self, address: IpAddr) -> bool {
         fn same(a: u128, b: u128, len: u32, bits: u32) -> bool {
             bits == 0 || (a ^ b) >> (len - bits) == 0
@@ -57,7 +57,7 @@ impl fmt::Display for Clients {
     }
 }
 
-/// Returns whether an address is this host's own.
+/// Returns whether an address is a loopback address of this host.
 pub fn is_this_host(address: IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(v4) => v4.is_loopback(),

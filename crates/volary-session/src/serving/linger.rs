@@ -1,11 +1,11 @@
-//! [`Linger`]: who has just answered looks for the next request a little longer
-//! before it sleeps.
+//! [`Linger`]: a thread that has just answered polls for the next request a little longer before it
+//! sleeps.
 //!
-//! A client that makes one request after another loses most of its time to the two
-//! processors that wake each other, and little to the work. While its requests come
-//! one close upon the other, the thread that answers them stays awake for the next
-//! one. It costs processor time that nobody else wants: the thread offers its
-//! processor at each look, one thread of the process does so at a time, and after
+//! A client that makes one request after another loses most of its time to two processors that wake
+//! each other, and little to the work. While its requests follow each other closely, the thread
+//! that answers them stays awake for the next one. It uses only processor time that nobody else
+//! wants: the thread yields at each look, and only one thread of the process polls at a time. After
+//! vain polls it polls more rarely.
 //! looks in vain it does so more rarely.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -15,41 +15,42 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What comes so soon after an answer comes close upon it: time enough for two
-/// processors to wake, and for a client that has a little to do on a slow one. Nobody
-/// stays awake longer.
+/// A request within this time after an answer, in nanoseconds, follows it closely. That is enough
+/// for two processors to wake, and for a slow client to do a little work. No thread stays awake
+/// longer.
 const SOON: u64 = 200_000;
-/// The least that a thread stays awake.
+/// The least time that a thread stays awake, in nanoseconds.
 const LEAST: u64 = 30_000;
-/// How many requests must have come so, before it is worth to stay awake; after
-/// looks in vain twice as many each time, up to the most.
+/// How many requests must follow closely before a thread stays awake. Each vain poll doubles the
+/// number, up to the maximum.
 const NEEDED: u32 = 4;
 const NEEDED_MAX: u32 = 1024;
 
-/// Whether a thread of this process stays awake now.
+/// Whether a thread of this process is polling now.
 static AWAKE: AtomicBool = AtomicBool::new(false);
 
-/// Whether this process has more than one processor. Asked once: the answer takes files of control groups, 100 us.
+/// Whether this process has more than one processor. Cached, since finding out reads files of
+/// control groups and takes 100 µs.
 static HAS_PROCESSORS: LazyLock<bool> =
     LazyLock::new(|| thread::available_parallelism().is_ok_and(|count| count.get() > 1));
 
-/// For the threads that answer one client, or one mount.
+/// Decides when the threads that serve one client, or one mount, stay awake.
 #[derive(Debug)]
 pub struct Linger {
     clock: fn() -> Instant,
     made: Instant,
     /// When the last answer was given, in nanoseconds after `made`.
     answered: AtomicU64,
-    /// How many requests have come soon, one after the other.
+    /// How many requests in a row have followed closely.
     soon: AtomicU32,
-    /// After how many nanoseconds such requests come, on an average of the last eight or so.
+    /// Moving average, over about eight requests, of the nanoseconds until the next one comes.
     usual: AtomicU64,
     needed: AtomicU32,
     is_able: bool,
 }
 
 impl Linger {
-    /// Nothing is known of the client yet. With one processor, nobody ever lingers.
+    /// Starts with nothing known of the client. With one processor, no thread ever lingers.
     pub fn new(clock: fn() -> Instant) -> Self {
         Self {
             clock,
@@ -76,10 +77,9 @@ impl Linger {
         self.usual.store(usual, Ordering::Relaxed);
     }
 
-    /// Notes that the last request has been answered; then, if that is worth it, waits
-    /// without sleep until there is something to be read from where requests come, or
-    /// there will be nothing any more: twice as long as is usual for this client, and
-    /// 200 us at most.
+    /// Notes that the last request has been answered. If it is worth it, polls `from` until it can
+    /// be read or has reached its end. Polls at most twice as long as is usual for this client, and
+    /// never longer than 200 µs.
     pub fn end_on(&self, from: impl AsFd) {
         self.end(|| {
             let mut fds = [PollFd::new(&from, PollFlags::IN)];
@@ -87,7 +87,7 @@ impl Linger {
         });
     }
 
-    /// The same, until `has_come` says that the next one is there.
+    /// Polls likewise, until `has_come` says that the next request has arrived.
     fn end(&self, mut has_come: impl FnMut() -> bool) {
         let now = self.nanos();
         self.answered.store(now, Ordering::Relaxed);
@@ -145,7 +145,7 @@ mod tests {
         Instant::now()
     }
 
-    /// Returns a clock that goes on by a microsecond at each look.
+    /// Returns a time that advances by a microsecond at each call.
     fn clock() -> Instant {
         let (base, micros) = NOW.get();
         let base = base.unwrap_or_else(start);
@@ -158,8 +158,8 @@ mod tests {
         NOW.set((base, now + micros));
     }
 
-    /// Returns how often it is looked for the next request, after one that came `gap`
-    /// microseconds after the answer before; the next is found at the `found`-th look.
+    /// Returns how often a thread polls for the next request, after one that came `gap`
+    /// microseconds after the last answer. The `found`-th look finds the next one.
     fn looks(linger: &Linger, gap: u64, found: u32) -> u32 {
         pass(gap);
         linger.begin();
@@ -190,7 +190,7 @@ mod tests {
         let mut linger = Linger::new(clock);
         linger.is_able = true;
         let all: u32 = (0..10_000).map(|_| looks(&linger, 80, u32::MAX)).sum();
-        // Looks in vain are 4, 8, 16 … 1024 requests apart, and then always 1024.
+        // The first vain polls are 4, 8, 16 … 1024 requests apart, the later ones always 1024.
         assert!((10 * 145..20 * 165).contains(&all), "{all} looks");
         linger.is_able = false;
         let none: u32 = (0..10_000).map(|_| looks(&linger, 1, 2)).sum();

@@ -1,4 +1,5 @@
-//! For servers: who is let in, as whom, how many, and what to do when no more can be. Knows no volume.
+//! For servers: which clients are admitted, as which users, how many, and what to do when there is
+//! no room. Does not know volumes.
 
 #[cfg(unix)]
 pub(crate) mod accepting;

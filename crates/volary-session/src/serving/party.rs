@@ -1,21 +1,22 @@
-//! Who is at the other end of a connection: [`Party`].
+//! [`Party`]: the owner of a connection, for fair shares.
 
 use crate::serving::clients::is_this_host;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Whose share a connection is part of, where there is not enough for all.
+/// The party to whose share a connection counts when there is not enough for all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Party {
-    /// Another host, by its address; for IPv6 by the first 64 bits, as one host can use all addresses
-    /// that begin with them. Also this host, as 127.0.0.1, where the kernel does not tell the user.
+    /// Another host, by its address; for IPv6 by the first 64 bits, as one host can use all
+    /// addresses that share them. Also this host, as 127.0.0.1, if the kernel does not tell the
+    /// user.
     Host(IpAddr),
     /// A user of this host.
     User(u32),
 }
 
 impl Party {
-    /// Returns the party at `peer`; `told` is the socket's owner, if the kernel told one.
+    /// Returns the party at `peer`; `told` is the socket's owner, if the kernel gave one.
     pub fn of(peer: IpAddr, told: &io::Result<Option<u32>>) -> Self {
         match (is_this_host(peer), told) {
             (true, Ok(Some(uid))) => Self::User(*uid),
@@ -24,9 +25,9 @@ impl Party {
     }
 }
 
-/// Returns the address that stands for a client's network: an IPv6 client can choose the last 64
-/// bits, so they are cleared; and one of this host any address of its own, so that they are all
-/// 127.0.0.1.
+/// Returns the address that stands for a client's network. The last 64 bits of an IPv6 address are
+/// cleared, since a client can choose them. All addresses of this host become 127.0.0.1, since a
+/// client on it can choose any of them.
 pub fn network_of(address: IpAddr) -> IpAddr {
     if is_this_host(address) {
         return Ipv4Addr::LOCALHOST.into();

@@ -1,4 +1,4 @@
-//! [`Pool`]: a bound on how many of one thing there are, and on how many one party has.
+//! [`Pool`]: bounds how many units of a resource are taken, in all and by one party.
 
 use crate::serving::party::Party;
 use parking_lot::Mutex;
@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
-/// A number of one thing, such as threads, of which no party can have all.
+/// A limited number of units, such as threads, of which no party can take all.
 #[derive(Debug)]
 pub struct Pool {
     all: usize,
@@ -15,7 +15,7 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// Makes a pool of `all`, of which each party has at most `of_party`.
+    /// Makes a pool of `all` units, of which each party takes at most `of_party`.
     pub fn new(all: usize, of_party: usize) -> Self {
         Self {
             all,
@@ -24,8 +24,8 @@ impl Pool {
         }
     }
 
-    /// Takes one for as long as the returned value lives; `None` if the party, or all together, have
-    /// as many as they may.
+    /// Takes one unit for as long as the returned value lives. `None` if the party, or all
+    /// together, have reached their limit.
     pub fn take(self: &Arc<Self>, party: Party) -> Option<Pooled> {
         let mut taken = self.taken.lock();
         let all: usize = taken.values().sum();
@@ -41,7 +41,7 @@ impl Pool {
     }
 }
 
-/// One thing of a [`Pool`]; given back when dropped.
+/// One unit of a [`Pool`], given back when dropped.
 #[derive(Debug)]
 pub struct Pooled {
     pool: Arc<Pool>,

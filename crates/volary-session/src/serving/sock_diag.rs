@@ -1,4 +1,4 @@
-//! The owner of the socket at the other end of a connection from this host, as the kernel tells it
+//! Asks the kernel for the owner of the socket at the other end of a connection from this host
 //! (`sock_diag(7)`, `inet_diag`).
 
 use rustix::net::netlink::{SOCK_DIAG, SocketAddrNetlink};
@@ -22,11 +22,11 @@ const REQUEST_ID: usize = HEAD_LEN + 8;
 /// Offsets of `idiag_uid` and `idiag_inode` in `inet_diag_msg`.
 const UID: usize = HEAD_LEN + 64;
 const INODE: usize = HEAD_LEN + 68;
-/// How long the kernel may take; it answers within the call that asks.
+/// How long to wait for the kernel, which normally answers within the call that asks.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Returns the owner of the TCP socket at `peer` that is connected to `local`. `None` if this host has
-/// no such socket, or no process has it open any more: the kernel then says that root owns it.
+/// Returns the owner of the TCP socket at `peer` that is connected to `local`. `None` if this host
+/// has no such socket, or no process has it open any more: the kernel would then name root.
 ///
 /// # Errors
 /// If the kernel does not tell.
@@ -46,7 +46,8 @@ pub fn socket_owner(peer: SocketAddr, local: SocketAddr) -> io::Result<Option<u3
     parse(reply.get(..len).unwrap_or_default())
 }
 
-/// `nlmsghdr` and `inet_diag_req_v2`, for one socket: any state, any interface, any cookie.
+/// Builds an `nlmsghdr` and an `inet_diag_req_v2` for one socket: any state, any interface, any
+/// cookie.
 fn request(peer: SocketAddr, local: SocketAddr) -> [u8; HEAD_LEN + REQUEST_LEN] {
     let mut bytes = [0; HEAD_LEN + REQUEST_LEN];
     let mut put = |at: usize, field: &[u8]| {
@@ -77,7 +78,7 @@ fn request(peer: SocketAddr, local: SocketAddr) -> [u8; HEAD_LEN + REQUEST_LEN] 
     bytes
 }
 
-/// Returns a number's bytes in the host's order, given in little-endian order.
+/// Converts a number's bytes from little-endian to the host's order.
 fn native<const N: usize>(mut bytes: [u8; N]) -> [u8; N] {
     if cfg!(target_endian = "big") {
         bytes.reverse();
@@ -88,7 +89,7 @@ fn native<const N: usize>(mut bytes: [u8; N]) -> [u8; N] {
 /// Reads the kernel's answer.
 ///
 /// # Errors
-/// An error of the kernel, but for a missing socket; an answer that makes no sense.
+/// An error of the kernel, unless it is about a missing socket; a malformed answer.
 fn parse(reply: &[u8]) -> io::Result<Option<u32>> {
     let short = || io::Error::new(io::ErrorKind::InvalidData, "no answer of sock_diag");
     let field = |at: usize| -> io::Result<[u8; 4]> {

@@ -1,4 +1,4 @@
-//! Who may log in, as whom; and whose requests count as nobody's.
+//! Users that may log in, with their credentials; and squashing of callers to nobody.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,21 +8,21 @@ use volary_core::{Cred, Error, Kind, Result, fold, same_name};
 const TEXT_MAX: usize = 1 << 20;
 /// Longest name, in bytes.
 const NAME_MAX: usize = 256;
-/// How many groups one user can be in, the first included.
+/// How many groups one user can be in, including the primary group.
 const GROUPS_MAX: usize = 64;
 
-/// One who may log in.
+/// A user that may log in.
 #[derive(Clone, PartialEq, Eq)]
 pub struct User {
-    /// As it stands in the list.
+    /// The name as written in the list.
     pub name: String,
-    /// What they are once they have logged in.
+    /// The user's credentials after a logon.
     pub cred: Cred,
-    /// The NT hash of their password; none if no password logs them in.
+    /// The NT hash of the user's password; `None` if no password is valid.
     pub nt_hash: Option<[u8; 16]>,
 }
 
-/// The hash is as good as the password and is not shown.
+/// Hides the hash, which is as good as the password.
 impl fmt::Debug for User {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("User")
@@ -32,20 +32,19 @@ impl fmt::Debug for User {
     }
 }
 
-/// Those who may log in.
+/// The users that may log in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Users(Vec<User>);
 
 impl Users {
-    /// From text: a line `name:uid:gid[,gid…]:hash` for each user, the hash as 32
-    /// hexadecimal digits, or `-` where no password logs in. Empty lines and those
-    /// that begin with `#` count for nothing. `mode` is that of the file that the
-    /// text is out of: hashes are as good as passwords, so that nobody but its
-    /// owner may have rights on it.
+    /// Parses a list of users: a line `name:uid:gid[,gid…]:hash` for each, the hash as 32
+    /// hexadecimal digits, or `-` if no password is valid. Empty lines and those that begin with
+    /// `#` are ignored. `mode` is that of the file with the text: hashes are as good as passwords,
+    /// so only its owner may have rights on it.
     ///
     /// # Errors
-    /// `NotPermitted` for another mode; `TooBig` past 1 MiB; `Invalid` with the
-    /// line that makes no sense, or that names a user again.
+    /// `NotPermitted` if group or others have rights by `mode`; `TooBig` past 1 MiB; `Invalid` with
+    /// the number of a malformed line, or for a repeated name.
     pub fn parse(text: &[u8], mode: u32) -> Result<Self> {
         if mode & 0o077 != 0 {
             let words = format!(
@@ -77,10 +76,10 @@ impl Users {
         Ok(all)
     }
 
-    /// With one more user.
+    /// Adds one more user.
     ///
     /// # Errors
-    /// `Exists` if there is one of that name.
+    /// `Exists` if there is already one of that name.
     pub fn with(mut self, user: User) -> Result<Self> {
         let key = |user: &User| fold(user.name.as_bytes());
         match self.0.binary_search_by_key(&key(&user), key) {
@@ -102,12 +101,12 @@ impl Users {
         found.ok().and_then(|at| self.0.get(at))
     }
 
-    /// Returns all, by name.
+    /// Returns all users, sorted by name.
     pub fn iter(&self) -> impl Iterator<Item = &User> {
         self.0.iter()
     }
 
-    /// Returns whether there is nobody.
+    /// Returns whether the list is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -147,7 +146,7 @@ fn user(line: &str) -> std::result::Result<User, &'static str> {
     })
 }
 
-/// Digits only: no sign.
+/// Parses decimal digits, without a sign.
 fn number(text: &str) -> Option<u32> {
     let digits = text.bytes().all(|byte| byte.is_ascii_digit());
     text.parse().ok().filter(|_| digits)
@@ -182,7 +181,7 @@ pub fn root_squashed(cred: &Cred, nobody: &Cred) -> Cred {
     }
 }
 
-/// `nobody`, whoever calls.
+/// Returns `nobody`, whoever calls.
 pub fn all_squashed(_: &Cred, nobody: &Cred) -> Cred {
     nobody.clone()
 }

@@ -7,25 +7,24 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use volary_core::NodeId;
 
-/// One of a volume's users, as [`Volume::client`](crate::Volume::client) gives
-/// it: a mount, a connection.
+/// One of a volume's users, such as a mount or a connection; made by
+/// [`Volume::client`](crate::Volume::client).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ClientId(pub(crate) u64);
 
 /// A change that has happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// Whose session made it; `None` for a session without a client, and for
-    /// changes from elsewhere than through this volume.
+    /// The client whose session made the change; `None` for a session without a client, and for
+    /// changes made outside this volume.
     pub origin: Option<ClientId>,
     /// What changed.
     pub news: News,
 }
 
-/// What changed. Names are as the caller gave them; a volume that does not tell
-/// upper from lower case may keep the entry in another case. An entry made,
-/// removed or renamed also means new times, and maybe link counts, of the
-/// directories and nodes that it names.
+/// What changed. Names are as the caller gave them; a case-insensitive volume may store the entry
+/// in another case. If an entry is made, removed or renamed, the times, and maybe link counts, of
+/// the directories and nodes in the event have changed too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum News {
     /// A directory has a new entry.
@@ -34,7 +33,7 @@ pub enum News {
         dir: NodeId,
         /// The entry's name.
         name: Box<[u8]>,
-        /// Where it leads.
+        /// The node that it refers to.
         node: NodeId,
     },
     /// A directory has lost an entry.
@@ -43,7 +42,7 @@ pub enum News {
         dir: NodeId,
         /// The entry's name.
         name: Box<[u8]>,
-        /// Where it led, as far as known.
+        /// The node that it referred to, if known.
         node: Option<NodeId>,
     },
     /// An entry has moved, or two have swapped places.
@@ -56,38 +55,38 @@ pub enum News {
         to: NodeId,
         /// Its name now.
         new_name: Box<[u8]>,
-        /// Where the old name led, as far as known.
+        /// The node that the old name referred to, if known.
         node: Option<NodeId>,
-        /// What the new name led to before, if anything.
+        /// The node that the new name referred to before, if any.
         replaced: Option<NodeId>,
-        /// Whether that took the old name.
+        /// Whether `replaced` took the old name.
         swapped: bool,
     },
     /// Content has changed, and with it times and maybe the size.
     Data(NodeId),
     /// Attributes have changed.
     Attr(NodeId),
-    /// Entries of a directory have changed, it is not known which.
+    /// Entries of a directory have changed; which is not known.
     Entries(NodeId),
-    /// A node is gone.
+    /// A node has been removed.
     Gone(NodeId),
-    /// Anything may have changed: more happened than could be kept, or told.
+    /// Anything may have changed: more events occurred than could be kept or told.
     Everything,
 }
 
-/// Takes events.
+/// Receives events.
 ///
-/// Called by the thread that made the change, after it took effect and before
-/// the call returns, with no lock of the volume held; from many threads at
-/// once. Events of two changes that overlapped may come in either order. A
-/// sink should only note the event; [`EventQueue`] is a sink that does.
+/// Called by the thread that made the change, after it took effect and before the call returns,
+/// with no lock of the volume held. Many threads may call at once. Events of two overlapping
+/// changes may come in either order. A sink should only note the event; [`EventQueue`] is a sink
+/// that does.
 pub trait EventSink: Send + Sync {
-    /// One event.
+    /// Receives one event.
     fn event(&self, event: &Event);
 }
 
-/// Keeps a subscription alive; dropping it ends the subscription. A call to
-/// the sink that is under way then may still come to its end.
+/// Keeps a subscription alive; dropping it ends the subscription. A call to the sink that is in
+/// progress then may still finish.
 #[must_use = "the subscription ends when this is dropped"]
 pub struct Subscription {
     hub: Weak<Hub>,
@@ -113,17 +112,17 @@ impl fmt::Debug for Subscription {
 /// The subscribers of one volume.
 #[derive(Default)]
 pub(crate) struct Hub {
-    /// How many, so that telling nobody costs one load.
+    /// The number of subscribers, so that an event without any costs one load.
     count: AtomicUsize,
     ids: AtomicU64,
     subscribers: RwLock<Vec<Subscriber>>,
-    /// The client whom all of them are deaf to; 0 if there is none.
+    /// The client whose changes all subscribers ignore; 0 if there is none.
     unheard: AtomicU64,
 }
 
 struct Subscriber {
     id: u64,
-    /// Whose changes it is not told of.
+    /// The client whose changes it is not told of.
     deaf_to: Option<ClientId>,
     sink: Arc<dyn EventSink>,
 }
@@ -159,7 +158,7 @@ impl Hub {
         self.count.store(all.len(), Ordering::Release);
     }
 
-    /// Returns whether anybody listens to changes of that origin.
+    /// Returns whether any subscriber wants changes of that origin.
     pub(crate) fn is_heard(&self, origin: Option<ClientId>) -> bool {
         let unheard = self.unheard.load(Ordering::Acquire);
         let is_unheard = origin.is_some_and(|client| client.0 == unheard);
@@ -177,8 +176,8 @@ impl Hub {
     }
 }
 
-/// A sink that keeps events until they are taken, at most so many: if more
-/// come, they are thrown away, and one [`News::Everything`] stands for them.
+/// A sink that keeps up to a limited number of events until they are taken. If more come, all are
+/// discarded, and one [`News::Everything`] stands for them.
 #[derive(Debug)]
 pub struct EventQueue {
     state: Mutex<Waiting>,
@@ -192,11 +191,12 @@ struct Waiting {
     closed: bool,
 }
 
-/// For how many events an empty queue keeps room.
+/// How many events' worth of memory an empty queue keeps.
 const ROOM_KEPT: usize = 1024;
 
 impl Waiting {
-    /// Returns the next event. With the last, the room that a flood of them took goes.
+    /// Returns the next event. When the queue becomes empty, frees the memory that a flood of
+    /// events took.
     fn next(&mut self) -> Option<Event> {
         let event = self.events.pop_front();
         if self.events.is_empty() {
@@ -207,7 +207,7 @@ impl Waiting {
 }
 
 impl EventQueue {
-    /// Returns a queue for at most `limit` events (at least one).
+    /// Returns a queue for at most `limit` events (and for at least one).
     pub fn new(limit: usize) -> Self {
         Self {
             state: Mutex::default(),
@@ -216,8 +216,7 @@ impl EventQueue {
         }
     }
 
-    /// Returns the next event; waits for one. `None` once the queue is closed and
-    /// empty.
+    /// Waits for the next event and returns it. `None` once the queue is closed and empty.
     pub fn take(&self) -> Option<Event> {
         let mut state = self.state.lock();
         loop {
@@ -236,7 +235,7 @@ impl EventQueue {
         self.state.lock().next()
     }
 
-    /// Takes no more events, and lets those who wait for one go.
+    /// Accepts no more events, and wakes all waiters.
     pub fn close(&self) {
         self.state.lock().closed = true;
         self.came.notify_all();

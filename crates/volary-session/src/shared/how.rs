@@ -1,49 +1,46 @@
-//! [`OpenHow`]: how a node is to be opened.
+//! [`OpenHow`]: how to open a node.
 
 use crate::shared::leases::LeaseKey;
 use crate::shared::sharing::Share;
 use volary_core::{Mode, OpenId};
 
-/// How to open a node. Made from a [`Mode`], with the rest as a POSIX caller
-/// has it.
+/// How to open a node. Can be made from a [`Mode`], with the defaults of a POSIX caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpenHow {
-    /// What for.
+    /// The access that is wanted.
     pub mode: Mode,
     /// Every write goes to the end, as it is at that moment (`O_APPEND`).
     pub append: bool,
-    /// Cut it to nothing first (`O_TRUNC`).
+    /// Empty the file first (`O_TRUNC`).
     pub truncate: bool,
-    /// The share mode. With one, the open remembers the entry that it came
-    /// through ([`Session::place`](crate::Session::place)); without, it is
-    /// that of the mode.
+    /// The share mode. If there is one, the open remembers the entry that it came through
+    /// ([`Session::place`](crate::Session::place)). Without one, the open wants what `mode` says
+    /// and allows everything.
     pub share: Option<Share>,
-    /// Who is opening: a lease under this key is not broken by what is done
-    /// through the open, nor by the opening.
+    /// The opener's key: neither the opening nor anything done through the open breaks a lease
+    /// under it.
     pub lease_key: Option<LeaseKey>,
-    /// A lease under this key on the directory is not broken by what is done
-    /// through the open.
+    /// A key of the directory's leases: nothing done through the open breaks a lease under it.
     pub parent_key: Option<LeaseKey>,
-    /// Kept by a server whose callers know no opens, from one call to the next:
-    /// it stands in nobody's way, neither with a share mode nor for a lease, and
-    /// what other clients' share modes forbid (`Sharing`) is looked at anew in each
-    /// read and write. Only without a share mode and keys.
+    /// The open is kept between calls by a server whose protocol has no opens. It never conflicts
+    /// with others' share modes or leases; instead, each read and write checks other clients' share
+    /// modes again (`Sharing`). Only without a share mode and keys.
     pub momentary: bool,
-    /// Opens that are not in its way, whatever the share modes say.
+    /// Opens that never conflict with this one, whatever the share modes say.
     pub beside: Beside,
 }
 
-/// Whose opens an open goes together with in any case.
+/// Which other opens never conflict with an open.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Beside {
-    /// Nobody's.
+    /// None.
     #[default]
     Nobody,
-    /// This one, in whose place it comes.
+    /// This one, which the new open replaces.
     Open(OpenId),
-    /// All of its own client's, then and later.
+    /// All of the same client, now and later.
     Client,
-    /// The same, and all others that there are then.
+    /// Those of [`Client`](Self::Client), and all others that exist now.
     All,
 }
 
@@ -63,7 +60,7 @@ impl From<Mode> for OpenHow {
 }
 
 impl OpenHow {
-    /// Open between the calls of one who knows no opens.
+    /// Marks an open that a server keeps between calls of a protocol without opens.
     #[must_use]
     pub fn momentary(mut self) -> Self {
         self.momentary = true;
@@ -77,14 +74,14 @@ impl OpenHow {
         self
     }
 
-    /// Sets the key under which the opener holds, or is to have, a lease.
+    /// Sets the key under which the opener holds a lease, or will ask for one.
     #[must_use]
     pub fn with_lease_key(mut self, key: LeaseKey) -> Self {
         self.lease_key = Some(key);
         self
     }
 
-    /// Sets the opens that it goes together with in any case.
+    /// Sets the opens that never conflict with this one.
     #[must_use]
     pub fn beside(mut self, beside: Beside) -> Self {
         self.beside = beside;

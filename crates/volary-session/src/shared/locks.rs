@@ -1,4 +1,4 @@
-//! The lock table: who holds which bytes, who waits for whom.
+//! The lock table: which owners hold which bytes, and which wait for which.
 
 mod held;
 mod ranges;
@@ -13,37 +13,38 @@ use volary_core::{Kind, NodeId, OpenId, Result};
 
 pub use held::{HeldLock, LockOwner, Range};
 
-/// How long one who waits sleeps before looking whether they still want it.
+/// How long a waiter sleeps before it checks again whether it was cancelled.
 const NAP: Duration = Duration::from_millis(50);
 
-/// How many locks there can be on one node, give or take two.
+/// How many locks there can be on one node, give or take two (a lock that is split).
 pub(crate) const LOCKS_MAX: usize = 1 << 12;
 
-/// A lock asked for.
+/// A lock that a caller wants.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted {
     pub(crate) node: NodeId,
     pub(crate) owner: LockOwner,
-    /// Through which open; it ends with that.
+    /// The open that it is taken through; it ends with that.
     pub(crate) open: OpenId,
     pub(crate) range: Range,
     pub(crate) exclusive: bool,
     pub(crate) exact: bool,
-    /// It is claimed again: no time of grace is in its way.
+    /// It reclaims a lost lock: a grace period does not refuse it.
     pub(crate) claims: bool,
-    /// The user whose share it is part of, unless the owner has locks on the node already.
+    /// The user to whose share it counts, unless the owner has locks on the node already.
     pub(crate) uid: u32,
 }
 
 /// All locks of one kind on a volume.
 pub(crate) struct LockTable {
     state: Mutex<State>,
-    /// Notified when a lock is given back, and to wake those who wait.
+    /// Notified when a lock is released, and to wake waiters.
     freed: Condvar,
     /// How many nodes have locks, so that closing an unlocked file costs one
     /// load.
     locked_nodes: AtomicUsize,
-    /// How many locks there can be, give or take two, and how many may wait.
+    /// How many locks there can be, give or take two, in all and per user, and how many callers may
+    /// wait.
     locks_max: usize,
     user_locks_max: usize,
     waiting_max: usize,
@@ -52,13 +53,13 @@ pub(crate) struct LockTable {
 #[derive(Default)]
 struct State {
     nodes: HashMap<NodeId, NodeLocks>,
-    /// Of all nodes.
+    /// The number of locks on all nodes.
     count: usize,
-    /// The same for each user who has any.
+    /// The number of locks of each user who has any.
     users: HashMap<u32, usize>,
     waiting: Vec<(u64, Wanted)>,
     tickets: u64,
-    /// How many times of grace last.
+    /// How many grace periods are in force.
     graces: usize,
     shut: bool,
 }
@@ -66,12 +67,12 @@ struct State {
 #[derive(Default)]
 struct NodeLocks {
     held: Holding,
-    /// Which owner locked through which open, and whose share that is part of.
+    /// Which owner locked through which open, and to which user's share that counts.
     through: Vec<(OpenId, LockOwner, u32)>,
 }
 
 impl NodeLocks {
-    /// Returns whose share the owner's locks are part of, if it has any.
+    /// Returns the user to whose share the owner's locks count, if it has any.
     fn user_of(&self, owner: LockOwner) -> Option<u32> {
         let mut through = self.through.iter();
         through
@@ -79,7 +80,7 @@ impl NodeLocks {
             .map(|(_, _, uid)| *uid)
     }
 
-    /// Takes away all that the owner holds, and forgets the owner.
+    /// Removes all locks of the owner, and forgets the owner.
     fn end(&mut self, owner: LockOwner) {
         self.held.clear(owner, Range::ALL);
         self.through.retain(|(_, other, _)| *other != owner);
@@ -98,10 +99,10 @@ impl LockTable {
         }
     }
 
-    /// Takes a lock, replacing what the owner holds of the range.
+    /// Takes a lock, which replaces the owner's locks on the range.
     ///
     /// # Errors
-    /// `Quota` if there are too many; `Locked`.
+    /// `Quota` if there are too many locks; `Locked`.
     pub(crate) fn try_lock(&self, want: &Wanted) -> Result<()> {
         let mut state = self.state.lock();
         self.check_room(&state, want)?;
@@ -112,12 +113,11 @@ impl LockTable {
         Ok(())
     }
 
-    /// The same, but waits until it can be had.
+    /// Takes a lock likewise, but waits until it is free.
     ///
     /// # Errors
-    /// `Quota` if there are too many; `Busy` if too many wait; `Deadlock` if
-    /// that would never be;
-    /// `Interrupted` once `is_off`; `Stale` once the table is shut.
+    /// `Quota` if there are too many locks; `Busy` if too many callers wait; `Deadlock` if the wait
+    /// would never end; `Interrupted` once `is_off`; `Stale` once the table is shut.
     pub(crate) fn lock(&self, want: &Wanted, is_off: &dyn Fn() -> bool) -> Result<()> {
         let mut state = self.state.lock();
         state.tickets += 1;
@@ -152,10 +152,10 @@ impl LockTable {
         answer
     }
 
-    /// Gives back what the owner holds of the range.
+    /// Releases the owner's locks on the range.
     ///
     /// # Errors
-    /// `Quota` if that would split a lock and there are too many.
+    /// `Quota` if that would split a lock and there are too many locks.
     pub(crate) fn unlock(&self, node: NodeId, owner: LockOwner, range: Range) -> Result<()> {
         let mut done = Ok(());
         self.release(node, owner, |locks| {
@@ -168,7 +168,7 @@ impl LockTable {
         done
     }
 
-    /// Gives back one exact lock; false if there is none.
+    /// Releases one exact lock. Returns false if there is none.
     pub(crate) fn unlock_exact(&self, node: NodeId, owner: LockOwner, range: Range) -> bool {
         let mut found = false;
         self.release(node, owner, |locks| {
@@ -182,20 +182,19 @@ impl LockTable {
         self.locked_nodes.load(Ordering::Acquire) > 0
     }
 
-    /// Returns whether a lock on the node is such.
+    /// Returns whether any lock on the node satisfies `such`.
     pub(crate) fn any(&self, node: NodeId, such: impl Fn(&HeldLock) -> bool) -> bool {
         let state = self.state.lock();
         let locks = state.nodes.get(&node);
         locks.is_some_and(|locks| locks.held.iter().any(such))
     }
 
-    /// Gives back all that the owner holds on the node.
+    /// Releases all that the owner holds on the node.
     pub(crate) fn end_owner(&self, node: NodeId, owner: LockOwner) {
         self.release(node, owner, |locks| locks.end(owner));
     }
 
-    /// Gives back all that is held on the node by owners who locked through
-    /// this open.
+    /// Releases all that is held on the node by owners who locked through this open.
     pub(crate) fn end_open(&self, node: NodeId, open: OpenId) {
         if !self.has_locks() {
             return;
@@ -210,8 +209,8 @@ impl LockTable {
         }
     }
 
-    /// Returns a lock that keeps this one from being had: the first one by offset, or that of
-    /// nobody on all bytes in a time of grace.
+    /// Returns a lock that conflicts with this one: the first one by offset, or in a grace period
+    /// that of nobody on all bytes.
     pub(crate) fn test(&self, want: &Wanted) -> Option<HeldLock> {
         let state = self.state.lock();
         let held = state.blockers(want).next();
@@ -227,7 +226,7 @@ impl LockTable {
         self.freed.notify_all();
     }
 
-    /// Returns whether a time of grace lasts.
+    /// Returns whether a grace period is in force.
     pub(crate) fn is_grace(&self) -> bool {
         self.state.lock().graces > 0
     }
@@ -239,18 +238,18 @@ impl LockTable {
         locks.map_or_else(Vec::new, |locks| locks.held.iter().copied().collect())
     }
 
-    /// Returns how many wait.
+    /// Returns how many callers wait.
     pub(crate) fn waiting_count(&self) -> usize {
         self.state.lock().waiting.len()
     }
 
-    /// Lets those who wait look whether they still want it.
+    /// Makes waiters check at once whether they were cancelled.
     pub(crate) fn wake(&self) {
         drop(self.state.lock());
         self.freed.notify_all();
     }
 
-    /// Refuses locks from now on, and sends away those who wait.
+    /// Refuses locks from now on, and ends all waits.
     pub(crate) fn shut(&self) {
         self.state.lock().shut = true;
         self.freed.notify_all();
@@ -286,7 +285,7 @@ impl LockTable {
         }
     }
 
-    /// Notes that the owner holds less of the node.
+    /// Releases locks of the owner by `how`, and wakes waiters.
     fn release_in(
         &self,
         state: &mut State,
@@ -313,7 +312,7 @@ impl LockTable {
     }
 
     /// # Errors
-    /// `Stale` once the table is shut; `Quota` if there are too many.
+    /// `Stale` once the table is shut; `Quota` if there are too many locks.
     fn check_room(&self, state: &State, want: &Wanted) -> Result<()> {
         if state.shut {
             return Err(Kind::Stale.into());
@@ -332,7 +331,7 @@ impl LockTable {
 }
 
 impl HeldLock {
-    /// What those find who are kept out for a time of grace.
+    /// The lock that is reported to callers that a grace period refuses.
     const NOBODYS: Self = Self {
         owner: LockOwner {
             client: None,
@@ -345,7 +344,8 @@ impl HeldLock {
 }
 
 impl State {
-    /// Counts that this user's call changed a node's locks from `before` to `after`.
+    /// Updates the counts after this user's share of a node's locks changed from `before` to
+    /// `after`.
     fn counts_for(&mut self, uid: u32, before: usize, after: usize) {
         self.count = self.count + after - before;
         let theirs = self.users.entry(uid).or_default();
@@ -376,9 +376,9 @@ impl State {
             })
     }
 
-    /// Returns whether one of those in the way waits, by way of others, for the one who
-    /// wants this. Whoever wants an exact lock may be in the way of itself, and
-    /// is not told.
+    /// Returns whether a holder of a conflicting lock waits, maybe by way of others, for the caller
+    /// that wants this one: a deadlock. An exact lock may conflict with its own owner's, so it is
+    /// not checked.
     fn would_never_end(&self, want: &Wanted) -> bool {
         if want.exact {
             return false;

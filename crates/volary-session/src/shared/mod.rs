@@ -1,5 +1,5 @@
-//! What the sessions of a volume share: events, leases, share modes, locks, who uses which node, the open
-//! table. Uses `options` and `caller`.
+//! State that the sessions of a volume share: events, leases, share modes, locks, the uses of
+//! nodes, the open table. Uses `options` and `caller`.
 
 pub(crate) mod events;
 pub(crate) mod how;

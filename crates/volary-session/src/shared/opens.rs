@@ -1,7 +1,7 @@
-//! The open table: which driver's open, of which node, for what.
+//! The open table: the node, mode and driver's open of each open.
 //!
-//! Sharded, so that callers on different opens do not wait for each other; a
-//! look-up is one uncontended read lock and an index.
+//! It is sharded, so that callers on different opens do not wait for each other. A look-up is one
+//! uncontended read lock and an index.
 
 use crate::shared::sharing::Rights;
 use crate::shared::uses::Mark;
@@ -15,28 +15,28 @@ const SHARDS: usize = 1 << SHARD_BITS;
 /// One open, as the session knows it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Opened {
-    /// The file system's open, but for a bare open of what it cannot open.
+    /// The driver's open; meaningless if `holds` is `Nothing`.
     pub(crate) below: OpenId,
     pub(crate) node: NodeId,
     pub(crate) mode: Mode,
-    /// Writes go to the end, whatever offset they name.
+    /// Writes go to the end, at any given offset.
     pub(crate) append: bool,
-    /// The volume's `set_id_epoch` at which the node was last known to have
-    /// neither set-uid nor set-gid; 0 for never.
+    /// The volume's `set_id_epoch` at which the node was last known to have no privileges (set-uid,
+    /// set-gid, capabilities); 0 for never.
     pub(crate) plain_at: u64,
-    /// Its share mode, place and lease among the uses of the node.
+    /// Identifies its share mode, place and lease among the uses of the node.
     pub(crate) mark: Mark,
     pub(crate) holds: Holds,
 }
 
-/// What an open holds.
+/// What an open holds in the file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Holds {
-    /// Data, as the mode says.
+    /// The data, with the access that the mode says.
     Data,
     /// The node, but none of its data.
     Node,
-    /// Nothing of the file system.
+    /// Nothing: the driver could not open the node.
     Nothing,
 }
 
@@ -48,7 +48,7 @@ impl Opened {
         self.mode != Mode::Read && self.holds == Holds::Data
     }
 
-    /// Returns the file system's open.
+    /// Returns the driver's open, for access to data.
     ///
     /// # Errors
     /// `Access` for a bare open.
@@ -59,7 +59,7 @@ impl Opened {
         }
     }
 
-    /// Returns what it wants, where that is only counted.
+    /// Returns the rights that a counted (plain) open wants.
     pub(crate) fn wants(&self) -> Rights {
         match self.holds {
             Holds::Data => self.mode.into(),
@@ -67,14 +67,14 @@ impl Opened {
         }
     }
 
-    /// Returns the file system's open, if there is one.
+    /// Returns the driver's open, if there is one.
     pub(crate) fn any(&self) -> Option<OpenId> {
         (self.holds != Holds::Nothing).then_some(self.below)
     }
 }
 
-/// Ids are `generation << 32 | index << SHARD_BITS | shard`; the generation
-/// grows each time a place is used again, so that an old id finds nothing.
+/// Ids are `generation << 32 | index << SHARD_BITS | shard`. The generation grows each time a place
+/// is reused, so that an old id finds nothing.
 pub(crate) struct OpenTable {
     shards: [RwLock<Shard>; SHARDS],
     next_shard: AtomicUsize,
@@ -94,7 +94,8 @@ struct Place {
 }
 
 impl OpenTable {
-    /// Returns a table for `limit` opens, give or take the threads that open at once.
+    /// Returns a table for `limit` opens; threads that open at the same time may exceed it a
+    /// little.
     pub(crate) fn new(limit: usize) -> Self {
         Self {
             shards: Default::default(),
@@ -109,7 +110,7 @@ impl OpenTable {
         self.len.load(Ordering::Relaxed)
     }
 
-    /// Enters an open.
+    /// Adds an open.
     ///
     /// # Errors
     /// `TooManyOpen`.
@@ -142,7 +143,7 @@ impl OpenTable {
     /// Returns the open.
     ///
     /// # Errors
-    /// `Stale` if it is gone, or never was.
+    /// `Stale` if it is closed, or never was.
     pub(crate) fn get(&self, id: OpenId) -> Result<Opened> {
         let (number, index, generation) = split(id);
         let shard = self.shards[number].read();
@@ -153,7 +154,7 @@ impl OpenTable {
         .ok_or_else(|| Kind::Stale.into())
     }
 
-    /// Notes that the node had neither set-uid nor set-gid at `epoch`.
+    /// Notes that the node had no privileges at `epoch`.
     pub(crate) fn note_plain(&self, id: OpenId, epoch: u64) {
         let (number, index, generation) = split(id);
         let mut shard = self.shards[number].write();
@@ -165,10 +166,10 @@ impl OpenTable {
         }
     }
 
-    /// Takes an open out.
+    /// Removes an open.
     ///
     /// # Errors
-    /// `Stale` if it is gone, or never was.
+    /// `Stale` if it is closed, or never was.
     pub(crate) fn remove(&self, id: OpenId) -> Result<Opened> {
         let (number, index, generation) = split(id);
         let mut shard = self.shards[number].write();
@@ -184,7 +185,7 @@ impl OpenTable {
         Ok(open)
     }
 
-    /// Takes all opens out.
+    /// Removes all opens.
     pub(crate) fn take_all(&self) -> Vec<(OpenId, Opened)> {
         let mut all = Vec::new();
         for (number, shard) in self.shards.iter().enumerate() {

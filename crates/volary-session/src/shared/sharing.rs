@@ -3,28 +3,27 @@
 use std::ops::BitOr;
 use volary_core::Mode;
 
-/// Rights that share modes speak of: a set of [`READ`](Self::READ),
-/// [`WRITE`](Self::WRITE) and [`DELETE`](Self::DELETE), and [`OTHER`](Self::OTHER)
-/// ones.
+/// Rights in share modes: a set of [`READ`](Self::READ), [`WRITE`](Self::WRITE),
+/// [`DELETE`](Self::DELETE) and [`OTHER`](Self::OTHER).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Rights(pub u8);
 
 impl Rights {
-    /// None: an open for attributes alone.
+    /// No rights: an open for attributes alone.
     pub const NONE: Self = Self(0);
-    /// To read what it holds (or list it).
+    /// To read the content (or list a directory).
     pub const READ: Self = Self(1);
-    /// To change what it holds.
+    /// To change the content.
     pub const WRITE: Self = Self(2);
-    /// To take away or change its name.
+    /// To remove or rename the node.
     pub const DELETE: Self = Self(4);
-    /// All three.
+    /// `READ`, `WRITE` and `DELETE`.
     pub const ALL: Self = Self(7);
-    /// More than to look at attributes, but none of the three: no share mode
-    /// speaks of it, but it takes away others' leases as the three do.
+    /// Access beyond attributes, but none of the three: it conflicts with no share mode, but breaks
+    /// others' leases as the three do.
     pub const OTHER: Self = Self(8);
 
-    /// Returns whether all of `rights` are in it.
+    /// Returns whether all of `rights` are set.
     pub const fn has(self, rights: Self) -> bool {
         self.0 & rights.0 == rights.0
     }
@@ -47,18 +46,18 @@ impl From<Mode> for Rights {
     }
 }
 
-/// An open's share mode. Two opens of one node go together if each allows what
-/// the other wants; one that wants nothing goes together with all.
+/// An open's share mode. Two opens of one node are compatible if each allows what the other wants;
+/// one that wants nothing is compatible with all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
-    /// What it is used for.
+    /// The rights that the open uses.
     pub wants: Rights,
-    /// What others may do meanwhile.
+    /// The rights that other opens may use meanwhile.
     pub allows: Rights,
 }
 
 impl Share {
-    /// Returns whether both can be at once.
+    /// Returns whether two opens with these share modes are compatible.
     pub const fn goes_with(self, other: Self) -> bool {
         let (mine, theirs) = (self.wants.0 & Rights::ALL.0, other.wants.0 & Rights::ALL.0);
         let go = self.allows.has(Rights(theirs)) && other.allows.has(Rights(mine));
@@ -66,7 +65,7 @@ impl Share {
     }
 }
 
-/// As POSIX callers open: wants what the mode says, allows all.
+/// The share mode of a POSIX open: wants what the mode says, allows all.
 impl From<Mode> for Share {
     fn from(mode: Mode) -> Self {
         Self {

@@ -1,5 +1,4 @@
-//! Who uses which node, and how: share modes, places, deletions to come, and
-//! leases.
+//! The uses of nodes: share modes, places, pending deletions, and leases.
 
 mod contend;
 mod mark;
@@ -32,14 +31,14 @@ pub(crate) struct Uses {
     /// How many opens have a share mode or a place ([`Marked`]). If 0, checks
     /// of share modes cost one atomic load.
     marked: AtomicUsize,
-    /// Entries that go with their last open.
+    /// How many entries are to be removed with their last open.
     deleting: AtomicUsize,
-    /// Leases, and those on directories.
+    /// How many leases there are, and how many of them are on directories.
     leased: AtomicUsize,
     dirs_leased: AtomicUsize,
     /// Taken while a shard is held.
     keys: Mutex<Keys>,
-    /// Tells the time, and how long a lease may take to be given up.
+    /// The clock, and how long a client may take to give up a lease.
     clock: fn() -> Time,
     timeout: Duration,
     pub(crate) waiters: Waiters,
@@ -68,12 +67,12 @@ impl Uses {
         self.marked.load(Ordering::SeqCst) > 0
     }
 
-    /// Returns whether any entry goes with its last open.
+    /// Returns whether any entry is to be removed with its last open.
     pub(crate) fn has_deleting(&self) -> bool {
         self.deleting.load(Ordering::SeqCst) > 0
     }
 
-    /// Counts an open that allows all. `names`: how many names the node has.
+    /// Counts an open that allows all. `names` is the node's link count.
     ///
     /// # Errors
     /// `DeletePending`, `Sharing`.
@@ -87,8 +86,8 @@ impl Uses {
         })
     }
 
-    /// Whether a client may do what `wants` says at this moment, without an open
-    /// that counts; what the client itself has open is not in its way.
+    /// Checks that a client may use `wants` at this moment, without a counted open; the client's
+    /// own opens do not conflict.
     ///
     /// # Errors
     /// `Sharing`.
@@ -102,7 +101,7 @@ impl Uses {
     }
 
     /// # Errors
-    /// `DeletePending` if as many entries as the node has names go.
+    /// `DeletePending` if all names of the node are to be removed.
     pub(crate) fn check_names(&self, node: NodeId, names: u32) -> Result<()> {
         if !self.has_deleting() {
             return Ok(());
@@ -113,7 +112,7 @@ impl Uses {
         }
     }
 
-    /// Enters an open with its share mode and place.
+    /// Registers an open with its share mode and place.
     ///
     /// # Errors
     /// `Invalid` if its key has a lease on another node; then as
@@ -137,14 +136,13 @@ impl Uses {
         })
     }
 
-    /// Notes by which id the open is known from now on.
+    /// Notes the id of a registered open.
     pub(crate) fn name(&self, node: NodeId, mark: Mark, open: OpenId) {
         self.with_open(node, mark, |_, marked| marked.open = Some(open));
     }
 
-    /// Ends an open; gives the entry that is to be removed now, if it was the
-    /// last one through an entry that goes with it. Then
-    /// [`removed`](Self::removed) has to follow.
+    /// Ends an open. If it was the last one through an entry that is marked for removal, returns
+    /// that entry. The caller must remove it, and then call [`removed`](Self::removed).
     pub(crate) fn leave(&self, node: NodeId, mark: Mark, wants: Rights) -> Option<Removal> {
         let Shard { nodes, changed } = self.table.shard(node);
         let mut nodes = nodes.lock();
@@ -172,7 +170,7 @@ impl Uses {
         removal
     }
 
-    /// Returns where the entry is that is to be removed now; nowhere, if it is gone.
+    /// Returns the place of the entry that is to be removed now; `None` if it is gone.
     pub(crate) fn place_of(&self, removal: &Removal) -> Option<Place> {
         let shard = self.table.shard(removal.node).nodes.lock();
         let deleting = &shard.get(&removal.node)?.deleting;
@@ -180,13 +178,14 @@ impl Uses {
         entry.map(|entry| entry.place().clone())
     }
 
-    /// The entry is gone, or will not go: whoever finds it may open it.
+    /// Forgets the removal, which was made or has failed: an entry that still exists may be opened
+    /// again.
     pub(crate) fn removed(&self, removal: &Removal) {
         let node = removal.node;
         self.drop_deleting(node, |entry| entry.is_going(removal));
     }
 
-    /// Whether a use of the node keeps others from what `rights` says.
+    /// Checks that no open's share mode forbids `rights` on the node, except the open `but`.
     ///
     /// # Errors
     /// `Sharing`.
@@ -213,7 +212,7 @@ impl Uses {
         }
     }
 
-    /// Returns what is known of the open.
+    /// Returns the result of `look` on the open, if it is registered.
     pub(crate) fn of_open<T>(
         &self,
         node: NodeId,
@@ -225,8 +224,8 @@ impl Uses {
         marked.into_iter().find(|open| open.mark == mark).map(look)
     }
 
-    /// The open's entry goes with the last open through it, on behalf of
-    /// `cred`; or no longer.
+    /// Marks the open's entry for removal with the last open through it, on behalf of `by`; without
+    /// `by`, takes the mark back.
     pub(crate) fn set_deleting(&self, node: NodeId, mark: Mark, by: Option<Deleter>) {
         let naming = &self.naming;
         let Some(place) = self
@@ -247,13 +246,14 @@ impl Uses {
         }
     }
 
-    /// The open's entry goes as if by [`set_deleting`](Self::set_deleting) when
-    /// this open ends.
+    /// Marks the open's entry as [`set_deleting`](Self::set_deleting) does, but when this open
+    /// ends.
     pub(crate) fn delete_with(&self, node: NodeId, mark: Mark, by: Deleter) {
         self.with_open(node, mark, |_, open| open.deletes = Some(by));
     }
 
-    /// Returns whether the open's entry, or if it has none any entry, is about to go.
+    /// Returns whether the open's entry is marked for removal; without an open (`mark` `None`),
+    /// whether any entry of the node is.
     pub(crate) fn is_deleting(&self, node: NodeId, mark: Option<Mark>) -> bool {
         if !self.has_deleting() {
             return false;
@@ -269,7 +269,7 @@ impl Uses {
         }
     }
 
-    /// An entry of the node was removed or replaced.
+    /// Notes that an entry of the node was removed or replaced.
     pub(crate) fn entry_gone(&self, node: NodeId, gone: &Place) {
         let naming = &self.naming;
         self.table.with_known(node, |this| {
@@ -286,7 +286,7 @@ impl Uses {
         self.drop_deleting(node, |entry| entry.is_at(gone, naming));
     }
 
-    /// An entry of the node has another name now.
+    /// Notes that an entry of the node was renamed.
     pub(crate) fn entry_moved(&self, node: NodeId, from: &Place, to: &Place) {
         let naming = &self.naming;
         self.table.with_known(node, |this| {
@@ -301,8 +301,8 @@ impl Uses {
         });
     }
 
-    /// Returns whether a rename onto another name of the same node changes its entry:
-    /// where that differs in case alone.
+    /// Returns whether a rename between two names of one node changes the entry: if the names are
+    /// one entry, and differ only in spelling.
     pub(crate) fn renames_itself(&self, from: &Place, to: &Place) -> bool {
         self.naming.is_same(from, to)
     }

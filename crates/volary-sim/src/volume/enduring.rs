@@ -6,21 +6,21 @@ use crate::op::Ops;
 use std::sync::Arc;
 use volary_core::{BlockDevice, Kind};
 
-/// What a script met with.
+/// The result of a script on such a device.
 #[derive(Debug)]
 pub struct Endured {
-    /// What it may rely on. What failed may have been done or not.
+    /// The history that the script may rely on. A failed operation may have been done or not.
     pub history: History,
-    /// The errors, in order; that of attaching or detaching too.
+    /// The errors in order, including those of attaching and detaching.
     pub errors: Vec<Kind>,
 }
 
 impl Volume {
-    /// Runs a script on a device that may fail, on a volume that holds the preset;
-    /// goes on after an error, as programs do, and detaches at the end.
+    /// Runs a script on a device that may fail, on a volume with the preset. Continues after an
+    /// error, as programs do, and detaches at the end.
     ///
     /// # Errors
-    /// In words, if the preset cannot be.
+    /// A description, if the preset is impossible.
     pub fn endure(&self, script: &Ops, dev: Arc<dyn BlockDevice>) -> Result<Endured, String> {
         let mut tree = self.preset_tree()?;
         let mut history = History {
@@ -46,7 +46,7 @@ impl Volume {
             let done = with_ctx(i, |cx| perform(&fs, cx, op, tag));
             if let Err(e) = &done {
                 errors.push(e.kind());
-                // It may be there, and what comes next may be there without it.
+                // The operation may have been done, and later ones may be there without it.
                 history.after.push(then.clone());
                 history.durable.push(false);
             } else {

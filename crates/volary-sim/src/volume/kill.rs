@@ -1,6 +1,6 @@
-//! A volume whose process is killed: what that process does, and what is found
-//! of it then. The device outlives the process; between it and the volume stands
-//! a [`Losing`](crate::Losing) one.
+//! A volume whose process is killed: the work of that process, and the check of its volume
+//! afterwards. The device outlives the process; a [`Losing`](crate::Losing) device stands between
+//! it and the volume.
 
 use super::{Step, Volume, of_preset, on, tag_bytes, told, with_ctx};
 use crate::op::{Op, Ops};
@@ -22,20 +22,20 @@ impl fmt::Display for Step {
     }
 }
 
-/// How far a process was that was killed, by what it said.
+/// How far a killed process had come, by its own report.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
     /// Operations that had begun.
     pub began: usize,
-    /// Of those that had ended, and so been acknowledged, which were done.
+    /// For each operation that had ended, and so was acknowledged, whether it was done.
     pub done: Vec<bool>,
-    /// So many of them, the first, were to be durable though nobody had asked for that.
+    /// How many of the first operations had to be durable although nobody had asked for it.
     pub kept: usize,
 }
 
 impl Progress {
-    /// Takes a line of what [`Volume::load`] said; false if it is none, or out of
-    /// order, as a line is that was cut.
+    /// Takes a line of the report of [`Volume::load`]. Returns false if it is malformed or out of
+    /// order, such as a line that was cut.
     pub fn hear(&mut self, line: &str) -> bool {
         let mut words = line.split(' ');
         let kind = words.next();
@@ -50,7 +50,7 @@ impl Progress {
         true
     }
 
-    /// Operations that made all durable that was done before, and were acknowledged.
+    /// Returns how many acknowledged operations made all earlier ones durable.
     pub fn synced(&self, script: &Ops) -> usize {
         let ended = script.0.iter().zip(&self.done);
         ended
@@ -59,16 +59,16 @@ impl Progress {
     }
 }
 
-/// Returns the number of an operation among all those of all rounds: what it writes is
-/// not mistaken for what was written some rounds before.
+/// Returns a tag for an operation that differs between rounds, so that its data is not mistaken for
+/// that of an earlier round.
 fn tag(round: u64, i: usize) -> u32 {
     tag_bytes(true, (round as usize).wrapping_mul(1021).wrapping_add(i))
 }
 
 impl Volume {
-    /// Runs a script on a volume that holds the preset. Each line that `say` is
-    /// given tells of an operation: that it begins, before anything of it is done;
-    /// that it has ended, with all that it promises.
+    /// Runs a script on a volume with the preset, and reports each operation to `say`. A line says
+    /// that it begins, before it has any effect. Another says that it has ended, and its promise
+    /// holds.
     ///
     /// # Errors
     /// In words.
@@ -85,7 +85,7 @@ impl Volume {
     }
 
     /// Runs a script on a volume that is attached already, and does not detach it at the end. `act`
-    /// does each operation, given its number and the tag of its file.
+    /// performs each operation, given its number and the tag of its file.
     ///
     /// # Errors
     /// In words.
@@ -103,7 +103,7 @@ impl Volume {
             .map(|_| ())
     }
 
-    /// Attaches the volume on a device, to change it.
+    /// Attaches the volume on a device for writing.
     ///
     /// # Errors
     /// In words.
@@ -111,13 +111,13 @@ impl Volume {
         self.attach_on(dev, false).map_err(|e| e.to_string())
     }
 
-    /// Recovers a volume whose process was killed in [`load`](Self::load), and
-    /// holds it to what that had acknowledged. A second recovery must write nothing.
-    /// Of a write that came through a mount, what is before any border of `pages` may be
-    /// there alone: the kernel passes it on in parts when it likes.
+    /// Recovers a volume whose process was killed in [`load`](Self::load), and checks it against
+    /// what the process had acknowledged. A second recovery must write nothing. With `pages`,
+    /// writes came through a mount. Of such a write, only the part before some page border may be
+    /// there, since the kernel passes it on in parts.
     ///
     /// # Errors
-    /// In words: what was promised and is not so.
+    /// A description of the broken promise.
     pub fn held_to(
         &self,
         script: &Ops,
@@ -132,7 +132,7 @@ impl Volume {
         let (whose, ops): (Vec<usize>, Vec<Op>) = parts.unzip();
         let whose = |part: usize| whose.get(part).copied().unwrap_or(part);
         let tag = |part| tag(round, whose(part));
-        // What was begun and did not end may have been done.
+        // An operation that had begun and not ended may have been done.
         let mut history = told(self, &ops, self.preset_tree()?, tag, |part, _, _| {
             Ok(progress.done.get(whose(part)).copied().unwrap_or(true))
         })?;
@@ -150,7 +150,7 @@ impl Volume {
         self.judge(&Recovered::new(mended, found), &history, moment)
     }
 
-    /// Empties a volume and has it hold the preset, so that it can be killed again.
+    /// Empties a volume and runs the preset on it, so that it can be used again.
     ///
     /// # Errors
     /// In words.
@@ -159,7 +159,7 @@ impl Volume {
         let fs = self.attach_on(dev, false).map_err(words)?;
         let mut found = with_ctx(0, |cx| tree::read(&fs, cx))?;
         found.retain(|path, _| !self.own.contains(&path.as_str()));
-        // What is in a directory comes after it.
+        // Entries of a directory come after it, so the reverse order removes them first.
         let mut ops: Vec<Op> = found.into_iter().rev().map(gone).collect();
         let preset: Ops = self.preset.parse()?;
         ops.push(Op::Sync);
@@ -172,8 +172,8 @@ impl Volume {
     }
 }
 
-/// Returns an operation and what may be there of it before: of a write all up to each border of
-/// pages, in order.
+/// Returns an operation after its possible partial results, in order: for a write, all up to each
+/// page border.
 fn in_parts(op: &Op, pages: Option<u64>) -> Vec<Op> {
     let mut parts = Vec::new();
     if let (Op::Write(path, at, len), Some(page)) = (op, pages) {
@@ -185,7 +185,7 @@ fn in_parts(op: &Op, pages: Option<u64>) -> Vec<Op> {
     parts
 }
 
-/// Returns the removal of what was found.
+/// Returns the operation that removes this node.
 fn gone((path, node): (String, Node)) -> Op {
     match node {
         Node::Dir(_) => Op::Rmdir(path),

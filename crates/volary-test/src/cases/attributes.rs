@@ -1,4 +1,4 @@
-//! getattr and setattr: sizes, times, and what comes from outside.
+//! getattr and setattr: sizes, times, and node ids that come from outside.
 
 use crate::suite::{Case, case_list};
 use volary_core::{Caps, FileKind, Kind, NodeId, SetAttr, SetTime, Time};
@@ -60,7 +60,7 @@ fn node_ids_from_outside_are_stale(c: &Case) {
                 if let Err(e) = c.getattr(node) {
                     assert_eq!(e, Kind::Stale, "{node:?}");
                 } else {
-                    // Only a node that is really there may answer.
+                    // The driver may answer only for an existing node.
                     assert_eq!(c.attr(node).node, node);
                 }
                 let _ = c.lookup(node, "x").expect_err("lookup in nothing");
@@ -202,7 +202,7 @@ fn a_time_now_is_the_time_of_the_call(c: &Case) {
 fn a_time_before_what_the_format_can_keep_does_no_harm(c: &Case) {
     let node = c.file(c.root(), "f", b"x");
     for secs in [i64::MIN, -1, 0, 1 << 33, 1 << 40, i64::MAX] {
-        // Refused or put at the nearest that can be kept.
+        // The time is refused, or replaced by the nearest that the format can keep.
         if let Ok(got) = set_mtime(c, node, SetTime::To(Time::from_secs(secs))) {
             assert_eq!(c.attr(node).mtime, got);
         }
@@ -210,7 +210,7 @@ fn a_time_before_what_the_format_can_keep_does_no_harm(c: &Case) {
     }
 }
 
-/// Returns whether `act`, done later, moves the time of last change.
+/// Returns whether `act`, run at a later time, changes the node's mtime.
 #[track_caller]
 fn moves_mtime(c: &Case, node: NodeId, act: impl FnOnce()) -> bool {
     let early = SetTime::To(Time::from_secs(1_000_000_000));
@@ -341,7 +341,7 @@ fn setting_attributes_of_an_open_file_is_seen_at_once(c: &Case) {
     assert_eq!(c.read(open, 0, 10).expect("read"), b"con");
     assert_eq!(c.append(open, b"!").expect("append"), 4);
     if c.caps().has(Caps::MODES) {
-        // Access was checked when it was opened.
+        // Access was checked when the file was opened.
         c.setattr(node, &SetAttr::mode(0)).expect("setattr");
         c.write(open, 0, b"C").expect("write");
     }

@@ -1,4 +1,4 @@
-//! What is easily forgotten, and was planted as a mistake that nothing else caught.
+//! Behavior that is easily forgotten: each was once broken deliberately, and no other case noticed.
 
 use crate::suite::{Case, case_list};
 use volary_core::{FileKind, Kind, NodeId};
@@ -30,7 +30,7 @@ fn directories_count_the_directories_in_them(c: &Case) {
     let (dir, empty) = (c.dir(c.root(), "d"), c.dir(c.root(), "e"));
     let links = |node: NodeId| c.attr(node).nlink;
     let first = links(empty);
-    // Where directories count names alone, each has one.
+    // A driver whose directories count only their names reports 1.
     assert!(
         [1, 2].contains(&first),
         "an empty directory has {first} links"

@@ -1,4 +1,4 @@
-//! Claims that are one operation: each is tried with the claim and without.
+//! Claims that stand for one operation each, tested with and without the claim.
 
 use crate::suite::{Case, case_list};
 use std::sync::Arc;
@@ -299,13 +299,12 @@ fn all_twelve_mode_bits_come_back(c: &Case) {
     }
 }
 
-/// The documented answer, or the one that says that it would take an owner.
+/// The documented error, or the one for a change that needs the owner.
 const CANNOT_KEEP: &[Kind] = &[Kind::Unsupported, Kind::NotPermitted];
 
 fn a_mode_that_cannot_be_kept_is_refused(c: &Case) {
     let node = c.touch(c.root(), "f");
-    // One bit that nothing without modes can say: others but not the owner
-    // may execute it.
+    // A mode that a volume without modes cannot store: others, but not the owner, may execute.
     let odd = (c.attr(node).mode & !0o111) ^ 0o001;
     c.refuses_with(CANNOT_KEEP, || c.setattr(node, &SetAttr::mode(odd)));
 }

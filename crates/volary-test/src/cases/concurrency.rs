@@ -1,4 +1,4 @@
-//! Many threads at once: each operation takes effect at one moment.
+//! Many threads at once: each operation must be atomic.
 
 use crate::rng::pattern;
 use crate::suite::{Case, case_list};
@@ -28,7 +28,7 @@ case_list! {
 
 const THREADS: usize = 4;
 
-/// Runs `work` in some threads that start together.
+/// Runs `work` in [`THREADS`] threads that start together.
 fn together(work: impl Fn(usize) + Sync) {
     let start = Barrier::new(THREADS);
     scope(|s| {
@@ -42,7 +42,7 @@ fn together(work: impl Fn(usize) + Sync) {
     });
 }
 
-/// Runs `others` again and again until `work` is done, in threads.
+/// Runs `others` repeatedly in two threads until `work` is done.
 fn beside(work: impl Fn() + Sync, others: impl Fn() + Sync) {
     let done = AtomicBool::new(false);
     scope(|s| {
@@ -54,7 +54,7 @@ fn beside(work: impl Fn() + Sync, others: impl Fn() + Sync) {
             });
         }
         let worker = s.spawn(|| {
-            // Also when it panics, or the others would go on for ever.
+            // Set even if `work` panics; otherwise the other threads would never end.
             struct Done<'a>(&'a AtomicBool);
             impl Drop for Done<'_> {
                 fn drop(&mut self) {
@@ -88,7 +88,7 @@ fn writers_of_different_files_do_not_disturb_each_other(c: &Case) {
 
 fn writers_of_different_ranges_do_not_disturb_each_other(c: &Case) {
     let node = c.touch(c.root(), "f");
-    // Ranges that share sectors and pages.
+    // Neighbouring ranges share sectors and pages.
     let (len, rounds) = (777, 40);
     together(|t| {
         let open = c.open(node);
@@ -251,7 +251,7 @@ fn listing_while_others_come_and_go(c: &Case) {
 fn making_and_removing_directories_in_each_other(c: &Case) {
     together(|_| {
         for _ in 0..50 {
-            // All for one name: any of these may find another in its way.
+            // All threads use one name, so any of these calls may fail.
             if let Ok(entry) = c.mkdir(c.root(), "d") {
                 let _ = c
                     .create(entry.node, "f", Create::Open)
@@ -263,7 +263,7 @@ fn making_and_removing_directories_in_each_other(c: &Case) {
             let _ = c.rmdir(c.root(), "d");
         }
     });
-    // Whatever is left holds together.
+    // Whatever is left must be consistent.
     for name in c.names(c.root()) {
         let dir = c.find(c.root(), &name);
         for below in c.names(dir) {
@@ -284,7 +284,7 @@ fn renaming_directories_into_each_other_makes_no_loop(c: &Case) {
             let _ = c.rename(next, &name, c.root(), &name);
         }
     });
-    // All are still reached from the root, once.
+    // Each directory can still be reached from the root, exactly once.
     assert_eq!(c.tree().0.len(), THREADS);
 }
 
@@ -318,7 +318,7 @@ fn a_replacing_rename_never_leaves_the_name_free(c: &Case) {
         },
         || {
             let node = c.lookup(c.root(), "name").expect("the name is there").node;
-            // The node itself may be replaced before it is opened.
+            // The node may be replaced between lookup and open.
             if let Ok(open) = c.try_open(node, Mode::Read) {
                 assert_eq!(c.read(open, 0, 100).expect("read"), b"content");
                 c.close(open);

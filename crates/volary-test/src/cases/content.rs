@@ -1,4 +1,4 @@
-//! read and write: what a file holds.
+//! read and write: the content of files.
 
 use crate::rng::{Rng, pattern};
 use crate::suite::{Case, case_list};
@@ -93,7 +93,7 @@ fn a_write_past_the_end_leaves_zeros_between(c: &Case) {
 }
 
 fn a_write_far_past_the_end_leaves_zeros_between(c: &Case) {
-    // Where old content lay, for volumes that would hand it out again.
+    // Frees blocks with old content, which a faulty volume would expose in the gap.
     c.file(c.root(), "old", &vec![0xff; 1 << 20]);
     c.unlink(c.root(), "old").expect("unlink");
     c.fs().sync(&c.cx()).expect("sync");

@@ -197,7 +197,7 @@ fn a_name_can_be_used_again_at_once(c: &Case) {
         c.rmdir(c.root(), "again, again").expect("rmdir");
         seen.extend([node, dir]);
     }
-    // What is gone is gone, whatever came to lie in its place.
+    // The old ids stay stale, even if a new node takes the same place on disk.
     c.touch(c.root(), "again, again");
     for node in seen {
         assert_eq!(c.getattr(node).unwrap_err(), Kind::Stale);
@@ -211,7 +211,7 @@ fn a_new_node_is_none_that_was_there_before(c: &Case) {
         assert!(!seen.contains(&node), "{node:?} was there before");
         seen.push(node);
     };
-    // All within one moment, and each where the last one was.
+    // All within one instant, and each probably at the place of the one before.
     for round in 0..5 {
         new(c.dir(c.root(), format!("d{round}")));
         c.rmdir(c.root(), format!("d{round}")).expect("rmdir");

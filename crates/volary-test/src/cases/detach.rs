@@ -1,4 +1,4 @@
-//! The end of an attachment, and the next one.
+//! The end of an attachment, and attaching again.
 
 use crate::suite::{Case, case_list};
 use volary_core::{Kind, Mode};
@@ -50,7 +50,7 @@ fn detach_makes_all_durable(c: &Case) {
     let open = c.open(node);
     c.append(open, b", not synced").expect("append");
     c.dir(c.root(), "d");
-    // Still open when the volume is detached.
+    // The file is still open when the volume is detached.
     if c.reattach() {
         let node = c.find(c.root(), "f");
         assert_eq!(c.content(node), b"content, not synced");

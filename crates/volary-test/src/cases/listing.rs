@@ -1,4 +1,4 @@
-//! readdir: with small buffers, from cookies, and under changes.
+//! readdir: with small buffers, from cookies, and while the directory changes.
 
 use crate::suite::{Case, Item, case_list};
 use std::collections::HashMap;
@@ -28,7 +28,7 @@ case_list! {
     cookies_hold_after_reattaching with WRITE | STABLE_COOKIES;
 }
 
-/// Returns a directory with `count` files, named so that long and short names mix.
+/// Makes a directory with `count` files, whose names are long and short in turn, and returns it.
 fn filled(c: &Case, count: usize) -> NodeId {
     let dir = c.dir(c.root(), "d");
     for i in 0..count {
@@ -45,7 +45,7 @@ fn name(c: &Case, i: usize) -> String {
     }
 }
 
-/// Returns how often each name is in a listing.
+/// Returns how many times each name occurs in a listing.
 fn counted(items: &[Item]) -> HashMap<String, usize> {
     let mut counts = HashMap::new();
     for item in items {
@@ -166,7 +166,7 @@ fn listing_from_the_start_again_sees_what_is_new(c: &Case) {
     assert_each_once(&items, ["new".into(), name(c, 0)]);
 }
 
-/// Lists `dir` four entries at a time and does `change(step)` after each step.
+/// Lists `dir` four entries at a time, and calls `change(step)` after each step.
 fn list_under_change(c: &Case, dir: NodeId, mut change: impl FnMut(usize)) -> Vec<Item> {
     let open = c.open_to_read(dir);
     let (mut all, mut at) = (Vec::new(), Cookie::START);
@@ -186,7 +186,7 @@ fn list_under_change(c: &Case, dir: NodeId, mut change: impl FnMut(usize)) -> Ve
 
 fn what_stays_is_given_once_while_others_are_removed(c: &Case) {
     let dir = filled(c, 60);
-    // Odd ones go, from both ends.
+    // The odd ones are removed, from both ends.
     let mut going: Vec<usize> = (0..60).filter(|i| i % 2 == 1).collect();
     let items = list_under_change(c, dir, |step| {
         for _ in 0..2 {
@@ -207,7 +207,7 @@ fn what_stays_is_given_once_while_others_are_removed(c: &Case) {
 
 fn what_stays_is_given_once_while_others_come(c: &Case) {
     let dir = filled(c, 40);
-    // Holes first, so that new entries can land before the place of reading.
+    // Makes holes first, so that new entries can land before the current position.
     for i in 0..10 {
         c.unlink(dir, name(c, i)).expect("unlink");
     }

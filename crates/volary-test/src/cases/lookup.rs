@@ -86,7 +86,7 @@ fn a_file_has_no_parent(c: &Case) {
 
 fn lookup_in_a_file_is_refused(c: &Case) {
     let node = c.file(c.root(), "f", b"content");
-    // The session has seen to this; a driver only must not come to harm.
+    // A session rejects this before it calls the driver; here the driver must only do no damage.
     assert!(c.lookup(node, "x").is_err());
     assert!(c.mkdir(node, "x").is_err());
     assert!(c.unlink(node, "x").is_err());
@@ -124,7 +124,7 @@ fn ids_stay_what_they_are_after_reattaching(c: &Case) {
         return;
     }
     assert_eq!(c.root(), root);
-    // Cold: by the ids alone, before any name was looked up.
+    // After reattaching: by ids alone, before any name is looked up.
     assert_eq!(c.attr(file).size, 1);
     assert_eq!(c.attr(dir).kind, FileKind::Dir);
     assert_eq!(c.fs().parent(&c.cx(), dir).expect("parent").node, root);

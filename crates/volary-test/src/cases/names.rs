@@ -1,4 +1,4 @@
-//! What can be a name, and which names are the same.
+//! Which names are valid, and which of them are equal.
 
 use crate::suite::{Case, case_list};
 use volary_core::{Create, Kind};
@@ -58,7 +58,7 @@ fn ordinary_names_come_back_as_they_were_given(c: &Case) {
     come_back(c, &short(c, ORDINARY));
 }
 
-/// Returns those that are not too long for the volume.
+/// Returns the names that are not too long for the volume.
 fn short(c: &Case, names: &[&'static str]) -> Vec<&'static str> {
     let max = usize::from(c.caps().name_max);
     let all = names.iter().copied();
@@ -138,7 +138,7 @@ fn case_is_not_kept(c: &Case) {
     assert_ne!(names[0], b"aB.cD", "kept, but not claimed");
 }
 
-/// Returns a name of `len` bytes: of one-byte or of three-byte characters.
+/// Returns a name of `len` bytes, in characters of three bytes if `wide`.
 fn name_of(len: usize, wide: bool) -> String {
     let tail = "n".repeat(len % 3);
     if wide {
@@ -150,7 +150,7 @@ fn name_of(len: usize, wide: bool) -> String {
 
 fn a_name_of_the_greatest_length_can_be_had(c: &Case) {
     let max = usize::from(c.caps().name_max);
-    // Where characters are counted, only wide ones reach the bound in bytes.
+    // If the format counts characters, only wide ones reach the limit in bytes.
     let name = [false, true]
         .into_iter()
         .map(|wide| name_of(max, wide))

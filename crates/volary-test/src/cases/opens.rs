@@ -1,4 +1,4 @@
-//! open, close and fsync, and opens that come from outside.
+//! open, close and fsync, and open ids that come from outside.
 
 use crate::suite::{Case, case_list};
 use volary_core::{Cookie, Kind, Mode, OpenId};

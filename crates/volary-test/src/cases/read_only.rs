@@ -1,4 +1,4 @@
-//! Volumes that take no changes.
+//! Volumes that do not allow changes.
 
 use crate::suite::{Case, case_list};
 use volary_core::{Caps, Create, FileKind, Kind, Mode, NodeId, RenameFlags, SetAttr};
@@ -11,8 +11,8 @@ case_list! {
     attached_for_reading_it_reads_the_same with WRITE;
 }
 
-/// Tries every change at `dir`, which may hold the file `f` and the directory
-/// `d`, and at the node of a file if there is one.
+/// Asserts that each kind of change in `dir` is refused as read-only. `dir` may hold a file `f` and
+/// a directory `d`. `file` is a file to be changed, if there is one.
 fn refuses_changes(c: &Case, dir: NodeId, file: Option<NodeId>) {
     for how in [Create::New, Create::Open, Create::Truncate] {
         c.refuses(Kind::ReadOnly, || c.create(dir, "new", how));

@@ -1,4 +1,4 @@
-//! unlink and rmdir, and files that are open when their name goes.
+//! unlink and rmdir, and files that are open when their name is removed.
 
 use crate::suite::{Case, case_list};
 use volary_core::{Create, Kind, Mode, SetAttr};
@@ -207,7 +207,7 @@ fn room_comes_back_when_all_is_removed(c: &Case) {
         }
         c.rmdir(c.root(), "d").expect("rmdir");
     };
-    // Once for what a volume takes at first use and keeps.
+    // A first round, as a volume may allocate space at first use and keep it.
     empty(fill());
     let before = free(c);
     for _ in 0..3 {

@@ -1,4 +1,4 @@
-//! rename that replaces: what may go where.
+//! rename, and which nodes it may replace.
 
 use crate::suite::{Case, case_list};
 use volary_core::{Caps, Kind, NodeId};

@@ -1,4 +1,4 @@
-//! rename that keeps what is there, and rename that swaps.
+//! rename with flags: keeping an existing target, and swapping two entries.
 
 use crate::suite::{Case, case_list};
 use volary_core::{Kind, NodeId, RenameFlags};

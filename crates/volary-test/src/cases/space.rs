@@ -1,4 +1,4 @@
-//! A full volume. Only volumes that can be filled quickly are.
+//! A full volume. Only volumes that can be filled quickly are tested.
 
 use crate::suite::{Case, case_list};
 use volary_core::{Create, Kind};
@@ -12,11 +12,11 @@ case_list! {
     a_file_on_a_full_volume_can_be_overwritten with WRITE;
 }
 
-/// Largest volume that is worth filling, in bytes.
+/// The largest volume that is filled, in bytes.
 const SMALL: u64 = 64 << 20;
 
-/// Fills the volume with the file `fill` and some small ones; false if it is
-/// too large for that.
+/// Fills the volume with the file `fill`. Returns `false` if it is too large for that, or already
+/// full.
 fn fill(c: &Case) -> bool {
     let stat = c.fs().statfs(&c.cx()).expect("statfs");
     if stat.free > SMALL || stat.free == 0 {
@@ -61,7 +61,7 @@ fn a_write_that_does_not_fit_changes_nothing(c: &Case) {
         return c.skip("the volume is too large to be filled");
     }
     let open = c.open(node);
-    // Not by the whole tree, which takes long on a full volume.
+    // Compares only the file: reading the whole tree takes long on a full volume.
     let before = c.attr(node);
     let large = vec![1; 1 << 20];
     for got in [
@@ -81,7 +81,7 @@ fn mkdir_on_a_full_volume_changes_nothing(c: &Case) {
     if !fill(c) {
         return c.skip("the volume is too large to be filled");
     }
-    // Some take a cluster each, some no room that is counted.
+    // A directory may take a cluster, or no space that `statfs` counts.
     for i in 0..100 {
         let before = c.names(c.root());
         if let Err(e) = c.mkdir(c.root(), format!("dir no {i}")) {
@@ -103,7 +103,7 @@ fn room_on_a_full_volume_can_be_used_again(c: &Case) {
         c.unlink(c.root(), "f").expect("unlink");
         assert!(fill(c));
     }
-    // Cutting gives room at once as well.
+    // Truncation frees space at once as well.
     let node = c.find(c.root(), "fill");
     c.resize(node, 1000);
     c.file(c.root(), "f", &vec![1; 100_000]);

@@ -76,7 +76,7 @@ fn a_symlink_over_what_is_there_is_refused(c: &Case) {
     for name in ["f", "d", "s"] {
         c.refuses(Kind::Exists, || c.symlink(c.root(), name, b"y"));
     }
-    // The name comes before the target.
+    // `Exists` comes before an error about the target.
     let huge = vec![b't'; 1 << 20];
     c.refuses_with(&[Kind::Exists, Kind::NameTooLong], || {
         c.symlink(c.root(), "f", &huge)
@@ -115,8 +115,8 @@ fn readlink_of_anything_else_is_invalid(c: &Case) {
     }
 }
 
-/// What the volume lacks comes first, but a mount looks at the name before it
-/// asks the volume.
+/// `Unsupported` comes first by the contract, but a mount checks the name before it asks the
+/// volume.
 const EITHER: &[Kind] = &[Kind::Unsupported, Kind::Exists, Kind::IsDir];
 
 fn symlinks_are_unsupported(c: &Case) {
@@ -191,7 +191,7 @@ fn fifos_sockets_and_devices_are_kept(c: &Case) {
     let mut made = Vec::new();
     for special @ (name, kind, rdev) in SPECIAL {
         let entry = match c.mknod(c.root(), name, *kind, *rdev) {
-            // Numbers of 16 bits are all that some formats keep; a mount says that as EPERM.
+            // Some formats keep only 16 bits of a device number; a mount reports that as EPERM.
             Err(e)
                 if [Kind::Unsupported, Kind::NotPermitted].contains(&e.kind())
                     && *rdev >> 32 > 0xff =>

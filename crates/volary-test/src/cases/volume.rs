@@ -1,4 +1,4 @@
-//! The volume as a whole: caps, root, statfs, sync.
+//! The volume as a whole: caps, root, statfs and sync.
 
 use crate::suite::{Case, case_list};
 use volary_core::{Caps, FileKind};
@@ -72,7 +72,7 @@ fn statfs_adds_up(c: &Case) {
 fn statfs_notices_what_is_written_and_removed(c: &Case) {
     let fs = c.fs();
     let free = |what| fs.statfs(&c.cx()).expect(what).free;
-    // Names may leave a directory grown; only the content is counted.
+    // The new name may enlarge the directory, so it is made before the first measurement.
     c.touch(c.root(), "f");
     let before = free("statfs before");
     let node = c.find(c.root(), "f");

@@ -1,4 +1,4 @@
-//! Through a mount.
+//! The suite through a FUSE mount.
 
 use super::plain::{LOOKS_FIRST, LeftOut, Plain, volume};
 use crate::{Fresh, Suite, hostfs};
@@ -7,10 +7,10 @@ use std::sync::Arc;
 use volary_core::Caps;
 use volary_fuse::{MountOptions, Stop};
 
-/// Returns the suite; `None`, and a line that says so, where nothing can be mounted.
+/// Returns the suite. If nothing can be mounted here, says so on stdout and returns `None`.
 ///
 /// # Panics
-/// Where nothing can be mounted and `CI` is `true`.
+/// If nothing can be mounted and the environment variable `CI` is `true`.
 pub(super) fn suite(all: &Plain) -> Option<Suite> {
     if !can_mount() {
         let why = "no /dev/fuse, or no right to mount";

@@ -1,10 +1,10 @@
-//! Layers that change nothing that a suite asks for.
+//! Layers that are transparent to the cases of a suite.
 
 use std::sync::Arc;
 use volary_core::Fs;
 use volary_layers::{Count, IdMap, IdRules, Subtree, Trace};
 
-/// A name, and what puts the layer over a volume.
+/// The name of a layer, and a function that puts it over a volume.
 type Named = (&'static str, fn(Fs) -> Fs);
 
 pub(super) const TRANSPARENT: &[Named] = &[

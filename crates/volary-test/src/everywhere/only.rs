@@ -1,4 +1,4 @@
-//! What a way to a volume can show of it: the rest of what it holds is hidden, so that it is compared with what is there.
+//! Hides the entries that a protocol cannot show, so that the rest can be compared with a manifest.
 
 use super::plain::Plain;
 use crate::{Fresh, Lack};
@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 use volary_core::{Caps, Ctx, Fs, Layer, Name, NameUse, NodeId, Result};
 
-/// A volume without some names.
+/// A volume with some names hidden.
 struct Only {
     below: Fs,
     hidden: Arc<HashSet<Vec<u8>>>,
@@ -37,8 +37,9 @@ impl Layer for Only {
     }
 }
 
-/// Returns a volume that is held to what a way shows which has `shown` of its caps: of what it holds, only names that fit, and
-/// of their attributes, none of `lacks`.
+/// Restricts a volume, and its manifest, to what a protocol with the caps `shown` can show. Entries
+/// that do not fit are hidden, and attributes in `lacks` are not compared. A volume without a
+/// manifest stays as it is.
 pub(super) fn fitting(all: &Plain, shown: fn(Caps) -> Caps, lacks: &[Lack]) -> Plain {
     let name = all.name.clone();
     let make = Arc::clone(&all.make);
@@ -56,7 +57,7 @@ pub(super) fn fitting(all: &Plain, shown: fn(Caps) -> Caps, lacks: &[Lack]) -> P
         .iter()
         .fold(fitted, |fitted, lack| fitted.without(*lack));
     let paths: BTreeSet<&[u8]> = fitted.iter().map(|(path, _)| path).collect();
-    // Of a file with several names, the first is there.
+    // Of the names of a file with several, only the first is kept.
     let mut seen = HashSet::new();
     let missing = manifest.iter().filter(|(path, number)| {
         let is_another = !caps.has(Caps::HARD_LINKS) && !seen.insert(*number);
@@ -65,7 +66,7 @@ pub(super) fn fitting(all: &Plain, shown: fn(Caps) -> Caps, lacks: &[Lack]) -> P
     let last = |path: &[u8]| path.rsplit(|&b| b == b'/').next().map(<[u8]>::to_vec);
     let hidden: HashSet<Vec<u8>> = missing.filter_map(|(path, _)| last(path)).collect();
     let hidden = Arc::new(hidden);
-    // One of the same name elsewhere is hidden too.
+    // An entry with a hidden name in another directory is hidden too.
     let fitted = fitted.with_names(|name| !hidden.contains(name));
     let hide = move |below: Fs| -> Fs {
         Arc::new(Only {

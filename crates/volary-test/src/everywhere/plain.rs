@@ -1,16 +1,16 @@
-//! A volume that is held to its word everywhere, as it is made.
+//! A volume to be tested in all ways, as it is made.
 
 use crate::{Fresh, Manifest, Suite};
 use std::sync::Arc;
 
-/// Makes a volume for each case.
+/// Makes a volume for one case.
 pub(super) type Make = Arc<dyn Fn() -> Fresh + Send + Sync>;
 
-/// Cases and why they are left out.
+/// The names of cases, and the reason why they are left out.
 #[cfg(any(feature = "fuse", feature = "nfs", feature = "smb"))]
 pub(super) type LeftOut = (&'static [&'static str], &'static str);
 
-/// The volume.
+/// A volume to be tested, and its manifest if it is only read.
 pub(super) struct Plain {
     pub(super) name: String,
     pub(super) make: Make,
@@ -18,7 +18,7 @@ pub(super) struct Plain {
 }
 
 impl Plain {
-    /// Returns the suite on what `make` makes of it.
+    /// Returns the suite for the volumes of `make`, which shows this volume in the way named `way`.
     pub(super) fn suite(&self, way: &str, make: Make) -> Suite {
         let name = format!("{} {way}", self.name);
         match &self.manifest {
@@ -28,7 +28,7 @@ impl Plain {
     }
 }
 
-/// A volume and what it lives on, without what can be done with it from outside.
+/// Wraps a file system in a session volume, for a server.
 #[cfg(any(feature = "fuse", feature = "nfs", feature = "smb"))]
 pub(super) fn volume(fs: volary_core::Fs) -> Arc<volary_session::Volume> {
     volary_session::Volume::new(fs, volary_session::VolumeOptions::new("test", clock))
@@ -40,7 +40,7 @@ pub(super) fn clock() -> volary_core::Time {
     std::time::SystemTime::now().into()
 }
 
-/// Cases that clients do not pass on to a volume which is only read.
+/// Cases that fail, because clients do not pass each change on to a read-only volume.
 #[cfg(any(feature = "fuse", feature = "nfs", feature = "smb"))]
 pub(super) const LOOKS_FIRST: LeftOut = (
     &["a_read_only_volume_refuses_every_change"],

@@ -1,4 +1,4 @@
-//! Through servers on a port of this host.
+//! The suite through NFS and SMB servers on a local port.
 
 use super::plain::{LOOKS_FIRST, Plain, volume};
 use crate::{Fresh, Suite};
@@ -81,7 +81,7 @@ impl Drop for Serving {
     fn drop(&mut self) {
         self.server.stop();
         if let Some(thread) = self.thread.take() {
-            // A panic there is told by the thread itself.
+            // The thread has already printed its panic.
             let _ = thread.join();
         }
     }

@@ -1,4 +1,4 @@
-//! Attributes: the host's in our words, and ours for the host.
+//! Converts attributes from and to those of the host.
 
 use super::errno::from_errno;
 use rustix::fd::{AsFd, AsRawFd};
@@ -7,13 +7,13 @@ use rustix::fs::{
 };
 use volary_core::{Attr, FileKind, Kind, NodeId, Result, SetAttr, SetTime, Time};
 
-/// Returns the attributes of what a descriptor is open for.
+/// Returns the attributes of the node of a descriptor.
 pub(super) fn of(fd: impl AsFd) -> Result<Attr> {
     let stat = rustix::fs::fstat(fd).map_err(from_errno)?;
     from_stat(&stat).ok_or_else(|| Kind::Invalid.into())
 }
 
-/// Returns the host's attributes as ours; `None` for a kind that we do not know.
+/// Converts the host's attributes. Returns `None` for an unknown kind.
 pub(super) fn from_stat(stat: &Stat) -> Option<Attr> {
     let (major, minor) = (
         rustix::fs::major(stat.st_rdev),
@@ -49,12 +49,12 @@ fn time(secs: i64, nanos: impl TryInto<u32>) -> Time {
     Time::new(secs, nanos.try_into().unwrap_or(0))
 }
 
-/// Returns the path by which the node of a descriptor can be opened once more.
+/// Returns a path by which the node of a descriptor can be opened again.
 pub(super) fn path_of(fd: impl AsFd) -> String {
     format!("/proc/self/fd/{}", fd.as_fd().as_raw_fd())
 }
 
-/// Sets what `set` says, the size first: only that is likely to be refused.
+/// Sets the attributes of `set`. The size comes first, as only it is likely to be refused.
 pub(super) fn set(fd: impl AsFd, kind: FileKind, set: &SetAttr) -> Result<()> {
     if set.dos.is_some() || set.btime.is_some() {
         return Err(Kind::Unsupported.into());
@@ -75,7 +75,7 @@ pub(super) fn set(fd: impl AsFd, kind: FileKind, set: &SetAttr) -> Result<()> {
     }
     let mut mode = set.mode;
     if set.uid.is_some() || set.gid.is_some() {
-        // The host takes away set-uid and set-gid with the owner.
+        // chown clears set-user-ID and set-group-ID on the host.
         mode = mode.or(Some(of(&fd)?.mode));
         let (uid, gid) = (set.uid.map(Uid::from_raw), set.gid.map(Gid::from_raw));
         rustix::fs::chownat(&fd, "", uid, gid, AtFlags::EMPTY_PATH).map_err(from_errno)?;

@@ -1,4 +1,4 @@
-//! Listing a directory by the host's own cookies.
+//! Lists a directory with the host's own cookies.
 
 use super::errno::from_errno;
 use super::table::{Opened, Table};
@@ -25,7 +25,7 @@ pub(super) fn list(table: &Table, opened: &Opened, from: Cookie, out: &mut DirBu
         }
         let found = match table.find_bytes(&opened.fd, name) {
             Ok(found) => found,
-            // Gone since the host listed it.
+            // Removed since the host listed it.
             Err(e) if e == Kind::NotFound => continue,
             Err(e) => return Err(e),
         };

@@ -1,9 +1,9 @@
-//! Errors of the host.
+//! Translates errors of the host.
 
 use rustix::io::Errno;
 use volary_core::{Error, Kind};
 
-/// Returns the error that a number of the host stands for.
+/// Converts an errno.
 pub(super) fn from_errno(errno: Errno) -> Error {
     let kind = match errno {
         Errno::NOENT => Kind::NotFound,

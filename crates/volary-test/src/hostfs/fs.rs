@@ -1,4 +1,4 @@
-//! The `FileSystem` impl: each operation by the host's system call.
+//! The `FileSystem` impl: each operation is a system call of the host.
 
 use super::errno::from_errno;
 use super::table::Table;
@@ -17,7 +17,7 @@ use volary_core::{
     NodeId, OpenId, RenameFlags, Result, SetAttr, StatFs,
 };
 
-/// A directory of the host.
+/// A directory of the host as a file system.
 pub struct HostFs {
     caps: Caps,
     root: NodeId,
@@ -40,7 +40,7 @@ impl HostFs {
     }
 
     /// # Errors
-    /// `TooBig` for offsets that the host cannot say.
+    /// `TooBig` if the host cannot represent the end of the range.
     fn check_range(offset: u64, len: u64) -> Result<()> {
         match offset.checked_add(len).map(i64::try_from) {
             Some(Ok(_)) => Ok(()),
@@ -48,7 +48,7 @@ impl HostFs {
         }
     }
 
-    /// Sets what the making call could not.
+    /// Sets the attributes that the creating call could not set.
     fn finish(&self, entry: &Entry, set: &SetAttr) -> Result<Entry> {
         let fd = self.table.node(entry.node)?;
         let set = if self.caps.has(Caps::MODES) {
@@ -68,7 +68,7 @@ impl HostFs {
         })
     }
 
-    /// Makes a new entry by `make` and gives it.
+    /// Creates an entry by `make`, and returns it. `lacking` is the capability bit it needs.
     fn make(
         &self,
         dir: NodeId,
@@ -82,7 +82,8 @@ impl HostFs {
         self.finish(&self.table.find(&fd, name)?, set)
     }
 
-    /// The host says `EPERM` for what its file system cannot do at all.
+    /// Converts an error: for operations that its file system does not support, the host answers
+    /// `EPERM`.
     fn refusal(&self, errno: Errno, lacking: u32) -> Error {
         if errno == Errno::PERM && !self.caps.has(lacking) {
             Kind::Unsupported.into()
@@ -109,7 +110,7 @@ impl HostFs {
         }
     }
 
-    /// Returns whether `dir` is, or lies in, what `name` leads to.
+    /// Returns whether `dir` is the node of `name`, or lies below it.
     fn is_below(&self, dir: &OwnedFd, from: &OwnedFd, name: Name<'_>) -> bool {
         let Some(top) = Table::glance(from, name) else {
             return false;
@@ -148,7 +149,7 @@ fn flags_of(mode: Mode) -> OFlags {
         }
 }
 
-/// Calls `get` with more and more room until it fits.
+/// Calls `get` with ever larger buffers until the value fits.
 fn with_room(get: impl Fn(&mut [u8]) -> rustix::io::Result<usize>) -> Result<Vec<u8>> {
     let mut room = vec![0; 4096];
     loop {
@@ -324,7 +325,7 @@ impl FileSystem for HostFs {
         };
         rustix::fs::renameat_with(&*from, name.as_bytes(), &*to, new_name.as_bytes(), how)
             .map_err(|e| match e {
-                // Linux looks for loops after the new name, and before kinds.
+                // Linux checks for loops after the new name, and before kinds.
                 Errno::NOTEMPTY if kind != Some(FileKind::Dir) => Kind::IsDir.into(),
                 Errno::EXIST if self.is_below(&to, &from, name) => Kind::Invalid.into(),
                 e => self.swap_refusal(e, flags),
@@ -381,7 +382,7 @@ impl FileSystem for HostFs {
 
     fn open(&self, _: &Ctx<'_>, node: NodeId, mode: Mode) -> Result<OpenId> {
         let fd = self.table.node(node)?;
-        // A device would do something, and a fifo wait for its other end.
+        // Opening a device could have side effects, and opening a fifo would block.
         if !matches!(attr::of(&fd)?.kind, FileKind::File | FileKind::Dir) {
             return Err(Kind::Invalid.into());
         }
@@ -395,7 +396,7 @@ impl FileSystem for HostFs {
         let mut done = 0;
         while let Some(rest) = buf.get_mut(done..).filter(|r| !r.is_empty()) {
             let at = offset.saturating_add(done as u64);
-            // The host refuses ranges past the greatest offset that it has.
+            // The host refuses ranges that extend past its greatest offset.
             let room = (i64::MAX as u64).saturating_sub(at);
             let len = rest.len().min(usize::try_from(room).unwrap_or(usize::MAX));
             let Some(rest) = rest.get_mut(..len).filter(|r| !r.is_empty()) else {
@@ -423,8 +424,7 @@ impl FileSystem for HostFs {
             }
             return Ok(offset + data.len() as u64);
         }
-        // At the end as it is at that moment; the descriptor's offset then
-        // tells where that was.
+        // Appends atomically. The descriptor's own offset then tells where the data ends.
         let _offset = opened.offset.lock();
         let (parts, here) = ([IoSlice::new(data)], u64::MAX);
         rustix::io::pwritev2(&opened.fd, &parts, here, ReadWriteFlags::APPEND)

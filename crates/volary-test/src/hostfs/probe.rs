@@ -1,4 +1,4 @@
-//! What a directory of the host can do, found out by looking, or by trying.
+//! Determines the caps of a directory of the host, by inspection or by trial.
 
 use super::unix_caps;
 use crate::Tried;
@@ -10,11 +10,11 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use volary_core::{Cancel, Caps, Cred, Ctx, Time};
 
-/// Returns what a directory that is only read claims: all of UNIX, but that the case of names is told
-/// only where a name is not found in the other case.
+/// Returns the caps of a directory that is only read. They are those of UNIX, but not
+/// `CASE_SENSITIVE` if a name is also found in the other case.
 ///
 /// # Errors
-/// What the host answers.
+/// Errors of the host.
 pub fn caps_by_looking(dir: &Path) -> io::Result<Caps> {
     let mut caps = with_name_max(unix_caps().without(Caps::WRITE), dir)?;
     for entry in fs::read_dir(dir)? {
@@ -32,7 +32,7 @@ fn with_name_max(mut caps: Caps, dir: &Path) -> io::Result<Caps> {
     Ok(caps)
 }
 
-/// Returns a name in the other case, if it has letters.
+/// Returns the name with the case of its letters swapped, or `None` if it has no letters.
 fn swapped(name: &OsStr) -> Option<std::ffi::OsString> {
     let swap = |b: &u8| match b {
         b'a'..=b'z' => b.to_ascii_uppercase(),
@@ -42,10 +42,11 @@ fn swapped(name: &OsStr) -> Option<std::ffi::OsString> {
     (other != name.as_bytes()).then(|| std::ffi::OsString::from_vec(other))
 }
 
-/// Tries what a directory can do that takes changes. All that is made in it is removed again.
+/// Determines the capabilities of a directory by trying changes. Everything that is created is
+/// removed again.
 ///
 /// # Errors
-/// What the host answers to the simplest of changes.
+/// The error of the host if even simple changes fail.
 pub fn try_out(dir: &Path) -> io::Result<Tried> {
     let caps = with_name_max(unix_caps(), dir)?;
     let tried = super::open(dir, caps).and_then(|fs| {

@@ -1,4 +1,4 @@
-//! Nodes and opens, each held by a descriptor.
+//! The nodes and opens, each with a descriptor.
 
 use super::attr;
 use super::errno::from_errno;
@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use volary_core::{Attr, Entry, Kind, Name, NodeId, OpenId, Result};
 
-/// All that is held.
+/// All nodes and opens.
 #[derive(Default)]
 pub(super) struct Table {
     held: Mutex<Held>,
@@ -22,11 +22,11 @@ struct Held {
     last_open: u64,
 }
 
-/// One open.
+/// An open file or directory.
 pub(super) struct Opened {
     pub(super) node: NodeId,
     pub(super) fd: OwnedFd,
-    /// Taken while the descriptor's own offset is used.
+    /// Locked while the descriptor's own offset is used.
     pub(super) offset: Mutex<()>,
 }
 
@@ -34,7 +34,7 @@ impl Table {
     /// Returns the descriptor of a node.
     ///
     /// # Errors
-    /// `Stale`.
+    /// `Stale` if the node is unknown.
     pub(super) fn node(&self, node: NodeId) -> Result<Arc<OwnedFd>> {
         let held = self.held.lock();
         held.nodes
@@ -43,10 +43,10 @@ impl Table {
             .ok_or_else(|| Kind::Stale.into())
     }
 
-    /// Returns the descriptor of a directory that still has a name.
+    /// Returns the descriptor of a directory that has not been removed.
     ///
     /// # Errors
-    /// `Stale`, `NotDir`.
+    /// `Stale`, or `NotDir` if the node is no directory.
     pub(super) fn dir(&self, node: NodeId) -> Result<Arc<OwnedFd>> {
         let fd = self.node(node)?;
         let attr = attr::of(&fd)?;
@@ -59,7 +59,7 @@ impl Table {
         Ok(fd)
     }
 
-    /// Returns the node that `fd` was opened for, held from now on.
+    /// Returns the node of `fd`, and keeps `fd` for it from now on.
     pub(super) fn hold(&self, fd: OwnedFd) -> Result<Entry> {
         let attr = attr::of(&fd)?;
         let mut held = self.held.lock();
@@ -70,25 +70,25 @@ impl Table {
         })
     }
 
-    /// Returns the node that `name` leads to.
+    /// Returns the node of `name`.
     pub(super) fn find(&self, dir: &OwnedFd, name: Name<'_>) -> Result<Entry> {
         self.find_bytes(dir, name.as_bytes())
     }
 
-    /// Returns the node that a name of any bytes, `..` too, leads to.
+    /// Returns the node of a name that need not be valid, such as `..`.
     pub(super) fn find_bytes(&self, dir: &OwnedFd, name: &[u8]) -> Result<Entry> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let fd = openat(dir, name, flags, HostMode::empty()).map_err(from_errno)?;
         self.hold(fd)
     }
 
-    /// Returns what `name` leads to, if anything, without holding it.
+    /// Returns the attributes of the node of `name`, if there is one, without keeping a descriptor.
     pub(super) fn glance(dir: &OwnedFd, name: Name<'_>) -> Option<Attr> {
         let stat = rustix::fs::statat(dir, name.as_bytes(), AtFlags::SYMLINK_NOFOLLOW);
         stat.ok().and_then(|s| attr::from_stat(&s))
     }
 
-    /// Lets go of a node that has neither a name nor an open.
+    /// Drops the descriptor of a node that has neither a name nor an open.
     pub(super) fn drop_if_gone(&self, node: NodeId) {
         let mut held = self.held.lock();
         if held.opens.values().any(|o| o.node == node) {
@@ -118,7 +118,7 @@ impl Table {
     /// Returns an open.
     ///
     /// # Errors
-    /// `Stale`.
+    /// `Stale` if the open is unknown.
     pub(super) fn open(&self, open: OpenId) -> Result<Arc<Opened>> {
         let held = self.held.lock();
         held.opens
@@ -130,7 +130,7 @@ impl Table {
     /// Ends an open.
     ///
     /// # Errors
-    /// `Stale`.
+    /// `Stale` if the open is unknown.
     pub(super) fn close(&self, open: OpenId) -> Result<()> {
         let opened = self.held.lock().opens.remove(&open).ok_or(Kind::Stale)?;
         let node = opened.node;
@@ -139,7 +139,7 @@ impl Table {
         Ok(())
     }
 
-    /// Lets go of everything.
+    /// Drops all nodes and opens.
     pub(super) fn clear(&self) {
         let mut held = self.held.lock();
         held.nodes.clear();

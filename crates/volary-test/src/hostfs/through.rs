@@ -1,23 +1,23 @@
-//! The conformance suite through a mount: what a mount does not show.
+//! The conformance suite through a mount, without the cases that a mount hides.
 
 use crate::{Fresh, Suite};
 use std::any::Any;
 use std::path::PathBuf;
 use volary_core::Caps;
 
-/// Why room that is given back is not at once seen to be free.
+/// Why freed space does not show at once.
 const LATER: &str = "the kernel tells of the last close, and of what it forgets, a moment later";
 
-/// What a mount, or [`hostfs`](super), does not show of a volume.
+/// Caps of a volume that are not visible through a mount or [`hostfs`](super).
 const HIDDEN: u32 = Caps::XATTRS | Caps::EXTENTS | Caps::CHECKS_ACCESS | Caps::SHARED_LOCKS;
 
-/// Returns what a mount shows of what its volume can do.
+/// Returns the part of a volume's caps that is visible through a mount.
 pub fn shown(caps: Caps) -> Caps {
     caps.without(HIDDEN)
 }
 
-/// Returns the suite on mounts that `mount` makes: each a directory, what its volume can do, and what
-/// is to be kept for as long as it is used.
+/// Returns a suite on mounts that `mount` makes. `mount` returns the directory, the caps of the
+/// volume, and a value that keeps the mount alive until it is dropped.
 pub fn through<T: Any + Send + Sync>(
     name: &str,
     mount: impl Fn() -> (PathBuf, Caps, T) + Send + Sync + 'static,
@@ -54,7 +54,8 @@ const LEFT_OUT: [(&[&str], &str); 4] = [
     ),
 ];
 
-/// Excuses a suite for what a mount, or [`hostfs`](super), does in the volume's place.
+/// Leaves out the cases that fail because of what a mount or [`hostfs`](super) does in place of the
+/// volume.
 #[must_use]
 pub fn excused(suite: Suite) -> Suite {
     suite.own_clock().leave_out_all(&LEFT_OUT)

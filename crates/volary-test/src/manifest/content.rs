@@ -1,4 +1,4 @@
-//! What a file holds, wherever that lies.
+//! The content of a file, in memory or in a file of the host.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -8,22 +8,22 @@ use std::sync::Arc;
 /// The bytes of a file.
 #[derive(Clone, Debug)]
 pub enum Content {
-    /// All of them.
+    /// All bytes, in memory.
     Bytes(Arc<[u8]>),
-    /// A range of a file of the host.
+    /// A range of a file on the host.
     Host {
         /// The file.
         file: PathBuf,
-        /// Where they begin there.
+        /// The offset of the first byte in `file`.
         at: u64,
-        /// How many they are.
+        /// The number of bytes.
         len: u64,
     },
     /// A file of which only some ranges are known.
     Parts {
-        /// How many all are.
+        /// The length of the file.
         len: u64,
-        /// Offsets and bytes that are known.
+        /// The known ranges: their offsets and bytes.
         parts: Vec<(u64, Vec<u8>)>,
     },
 }
@@ -35,7 +35,7 @@ impl Default for Content {
 }
 
 impl Content {
-    /// Returns how many bytes there are.
+    /// Returns the length in bytes.
     pub fn len(&self) -> u64 {
         match self {
             Self::Bytes(bytes) => bytes.len() as u64,
@@ -43,15 +43,16 @@ impl Content {
         }
     }
 
-    /// Returns whether there are none.
+    /// Returns whether the length is 0.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Returns what a read of `want` bytes at `offset` gives; `None` where that is not known.
+    /// Returns what a read of `want` bytes at `offset` must return, or `None` if those bytes are
+    /// not known.
     ///
     /// # Panics
-    /// If the host's file cannot be read any more.
+    /// If the host's file cannot be read.
     pub fn read(&self, offset: u64, want: usize) -> Option<Vec<u8>> {
         let rest = self.len().saturating_sub(offset);
         let want = usize::try_from(rest).map_or(want, |rest| want.min(rest));

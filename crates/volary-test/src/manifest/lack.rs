@@ -1,4 +1,4 @@
-//! What a format cannot keep, taken out of a manifest.
+//! Removing what a format cannot keep from a manifest.
 
 use super::{Manifest, split};
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,11 +7,11 @@ use volary_core::{Caps, FileKind, fold};
 /// Something that a format cannot keep.
 #[derive(Clone, Copy)]
 pub enum Lack {
-    /// Each name of a node is a node of its own.
+    /// Hard links: each name gets a node of its own.
     HardLinks,
-    /// Symlinks are not there.
+    /// Symlinks are removed.
     Symlinks,
-    /// Fifos, sockets and devices are not there.
+    /// Fifos, sockets and devices are removed.
     Special,
     /// Permission bits are not compared.
     Modes,
@@ -21,20 +21,21 @@ pub enum Lack {
     Times,
     /// Times are kept in steps of this many nanoseconds.
     TimesFinerThan(u64),
-    /// Counts of names are not compared.
+    /// Link counts are not compared.
     Links,
-    /// Entries whose names have more bytes are not there.
+    /// Entries with longer names, in bytes, are removed.
     NamesOver(usize),
-    /// Entries whose names the function returns true for are absent, with all below them.
+    /// Entries are removed, with everything below them, if the function returns true for their
+    /// names.
     Names(fn(&[u8]) -> bool),
-    /// Of names that differ in case only, the first is there.
+    /// Of names that differ only in case, only the first is kept.
     Case,
-    /// Larger files are not there.
+    /// Larger files are removed.
     FilesOver(u64),
 }
 
 impl Manifest {
-    /// Takes out what a format cannot keep.
+    /// Removes what a format cannot keep.
     #[must_use]
     pub fn without(mut self, lack: Lack) -> Self {
         match lack {
@@ -58,7 +59,7 @@ impl Manifest {
         self
     }
 
-    /// Takes out what a volume does not claim to keep.
+    /// Removes what a volume with these caps cannot keep.
     #[must_use]
     pub fn fitting(self, caps: &Caps) -> Self {
         let lacks = [
@@ -77,7 +78,7 @@ impl Manifest {
             .without(Lack::FilesOver(caps.size_max))
     }
 
-    /// Takes out entries whose names are not wanted, and what they hold.
+    /// Removes entries whose names are not `wanted`, with everything below them.
     #[cfg(feature = "smb")]
     pub(crate) fn with_names(mut self, wanted: impl Fn(&[u8]) -> bool) -> Self {
         self.keep_names(wanted);
@@ -111,7 +112,7 @@ impl Manifest {
         });
     }
 
-    /// Keeps the paths that `keep` wants whose directories are kept.
+    /// Keeps the paths for which `keep` returns true, if their directories are kept too.
     fn keep(&mut self, keep: impl Fn(&[u8], usize) -> bool) {
         let paths = std::mem::take(&mut self.paths);
         self.children = BTreeMap::new();
@@ -138,7 +139,7 @@ impl Manifest {
     }
 }
 
-/// Returns whether every format keeps a name as it is.
+/// Returns whether every format can store the name unchanged.
 fn is_plain(name: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(name) else {
         return false;

@@ -1,4 +1,4 @@
-//! Manifests of what is there: a directory of the host, a tar, a volume.
+//! Manifests taken from a directory of the host, a tar or a volume.
 
 use super::{Content, Manifest, Node, as_root, join, split};
 use crate::tree::entries;
@@ -10,19 +10,20 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 use volary_core::{Attr, Ctx, FileKind, Fs, Mode, Name, NodeId, Time, escape};
 
-/// Bytes of files that a manifest of a volume holds at most; of larger files, some parts.
+/// The total size of files that a manifest of a volume holds in full. Of the files beyond it, only
+/// some parts are held.
 const BYTES_MAX: u64 = 64 << 20;
-/// Bytes of such a part.
+/// The size of such a part, in bytes.
 const PART: u64 = 64 << 10;
-/// Entries that a manifest of a volume holds at most; deeper directories are not listed.
+/// Once a manifest of a volume has more entries than this, further directories are not listed.
 const ENTRIES_MAX: usize = 20_000;
 
 impl Manifest {
-    /// Returns what a directory of the host holds, without following symlinks. Files are read when
-    /// they are asked for.
+    /// Makes a manifest of a directory of the host, without following symlinks. The content of
+    /// files is read when it is needed.
     ///
     /// # Errors
-    /// What the host answers.
+    /// Errors of the host.
     pub fn of_dir(dir: &Path) -> io::Result<Self> {
         let mut manifest = Self::default();
         let mut known = HashMap::new();
@@ -46,10 +47,10 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// Returns what a tar holds. Files are read when they are asked for.
+    /// Makes a manifest of a tar. The content of files is read when it is needed.
     ///
     /// # Errors
-    /// What is wrong with the tar.
+    /// If the tar cannot be read or is invalid.
     pub fn of_tar(file: &Path) -> io::Result<Self> {
         let mut manifest = Self::default();
         manifest.keeps.times = Some(1_000_000_000);
@@ -77,7 +78,7 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// Adds directories that a tar does not have as entries of their own.
+    /// Adds the directories of `path` that have no entry of their own in the tar.
     fn add_dirs_of(&mut self, path: &[u8]) {
         let (dir, _) = split(path);
         if self.find(dir).is_none() {
@@ -88,11 +89,11 @@ impl Manifest {
         }
     }
 
-    /// Returns what a volume holds, read in the plainest way: a listing of each directory, a lookup
-    /// of each name, each file from its beginning to its end.
+    /// Makes a manifest of a volume, read in the simplest way: it lists each directory, looks up
+    /// each name, and reads files in order. Of large files, it reads only some parts.
     ///
     /// # Errors
-    /// What the volume answers, and where.
+    /// A description of the first error, with its path.
     pub fn of_volume(fs: &Fs) -> Result<Self, String> {
         as_root(|cx| {
             let mut taking = Taking {
@@ -124,7 +125,7 @@ impl Manifest {
     }
 }
 
-/// A manifest of a volume, in the making.
+/// A manifest of a volume, while it is being made.
 struct Taking {
     manifest: Manifest,
     known: HashMap<NodeId, usize>,
@@ -132,7 +133,7 @@ struct Taking {
 }
 
 impl Taking {
-    /// Adds an entry; returns a directory and its number, to be gone into.
+    /// Adds an entry. For a directory, returns its node and its number, so that it is listed next.
     fn take(
         &mut self,
         fs: &Fs,
@@ -251,7 +252,7 @@ fn of_host(path: &Path, stat: &Metadata) -> io::Result<Node> {
     })
 }
 
-/// Returns an entry of a tar as a node; `None` for what is no node.
+/// Converts an entry of a tar to a node, or returns `None` if it represents none.
 fn of_entry<R: io::Read>(file: &Path, entry: &tar::Entry<'_, R>) -> io::Result<Option<Node>> {
     use tar::EntryType;
     let header = entry.header();
@@ -295,7 +296,7 @@ fn of_entry<R: io::Read>(file: &Path, entry: &tar::Entry<'_, R>) -> io::Result<O
     }))
 }
 
-/// Returns a path of a tar without `./` and slashes around it.
+/// Returns a path of a tar without `./` and without leading, trailing and double slashes.
 fn plain_path(path: &[u8]) -> Vec<u8> {
     let names = path.split(|&b| b == b'/');
     let names: Vec<_> = names.filter(|n| !n.is_empty() && *n != b".").collect();

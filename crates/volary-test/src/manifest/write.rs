@@ -1,4 +1,4 @@
-//! What a manifest says, made: as a directory, as a tar, in a volume.
+//! Writing the content of a manifest: as a directory, as a tar, or into a volume.
 
 use super::{Manifest, Node, as_root, split};
 use rustix::fs::{
@@ -13,15 +13,15 @@ use std::os::unix::fs::{PermissionsExt, lchown, symlink};
 use std::path::{Path, PathBuf};
 use volary_core::{Create, Ctx, FileKind, Fs, Name, NodeId, SetAttr, SetTime};
 
-/// Bytes that are written at once.
+/// The size of one write, in bytes.
 const PART: usize = 1 << 20;
 
 impl Manifest {
-    /// Makes all of it in an empty directory of the host. Owners need root, unless the manifest is
-    /// [without](super::Lack::Owners) them.
+    /// Creates all nodes in an empty directory of the host. This needs root to set owners, unless
+    /// they are [removed](super::Lack::Owners) from the manifest.
     ///
     /// # Errors
-    /// What the host answers.
+    /// Errors of the host.
     pub fn write_dir(&self, dir: &Path) -> io::Result<()> {
         let mut first = HashMap::new();
         for (path, number) in self.iter().filter(|(path, _)| !path.is_empty()) {
@@ -32,7 +32,8 @@ impl Manifest {
             }
             first.entry(number).or_insert(at);
         }
-        // What is in a directory changes its times: from the deepest up.
+        // Adding entries changes a directory's times, so attributes are set from the deepest path
+        // up.
         for (path, number) in self.iter().collect::<Vec<_>>().into_iter().rev() {
             if !path.is_empty() {
                 self.dress_on_host(&dir.join(OsStr::from_bytes(path)), self.node(number))?;
@@ -60,10 +61,10 @@ impl Manifest {
         Ok(())
     }
 
-    /// Writes all of it as a tar, in the order of paths.
+    /// Writes all nodes as a tar, in the order of their paths.
     ///
     /// # Errors
-    /// What `to` answers.
+    /// Errors of `to`, and an error if not all bytes of a file are known.
     pub fn write_tar(&self, to: impl Write) -> io::Result<()> {
         let mut tar = tar::Builder::new(to);
         let mut first = HashMap::new();
@@ -87,10 +88,10 @@ impl Manifest {
         tar.into_inner()?.flush()
     }
 
-    /// Makes all of it in an empty volume that takes changes.
+    /// Creates all nodes in an empty volume that allows changes.
     ///
     /// # Errors
-    /// What the volume answers, and where.
+    /// A description of the first error, with its path.
     pub fn fill(&self, fs: &Fs) -> Result<(), String> {
         as_root(|cx| {
             let mut nodes: HashMap<usize, NodeId> = HashMap::from([(0, fs.root())]);

@@ -1,4 +1,4 @@
-//! A client of NFS: one connection, one call at a time.
+//! An NFS client with one connection that makes one call at a time.
 
 use super::wire::{Args, Caller, Reply, Wire};
 use std::net::SocketAddr;
@@ -11,7 +11,7 @@ pub const NAME: &str = "test";
 /// A file handle.
 pub type Fh = Vec<u8>;
 
-/// What a procedure answered: a status that is not 0.
+/// The result of a procedure. The error is a status other than 0.
 pub type Nfs<T> = Result<T, u32>;
 
 /// `fattr3`.
@@ -32,7 +32,7 @@ pub struct Fattr {
     pub ctime: (u32, u32),
 }
 
-/// What `wcc_data` says of before: size, mtime, ctime.
+/// The attributes in `wcc_data` before the change: size, mtime, ctime.
 pub type Before = (u64, (u32, u32), (u32, u32));
 
 /// `wcc_data`.
@@ -45,7 +45,7 @@ pub struct Set {
     pub uid: Option<u32>,
     pub gid: Option<u32>,
     pub size: Option<u64>,
-    /// `None`: as it is; `Some(None)`: the server's time.
+    /// `None` leaves the time as it is; `Some(None)` sets the server's time.
     pub atime: Option<Option<(u32, u32)>>,
     pub mtime: Option<Option<(u32, u32)>>,
 }
@@ -79,7 +79,7 @@ impl Set {
     }
 }
 
-/// How to create.
+/// The mode of a CREATE (`createhow3`).
 #[derive(Clone, Copy, Debug)]
 pub enum How {
     Unchecked(Set),
@@ -163,7 +163,7 @@ impl Client {
         self.changed(2, &args)
     }
 
-    /// Returns a procedure that answers a status and `wcc_data`.
+    /// Makes a call whose reply is a status and `wcc_data`, and returns the latter.
     fn changed(&mut self, procedure: u32, args: &Args) -> Nfs<Wcc> {
         let mut reply = self.nfs(procedure, args);
         let status = reply.u32();
@@ -199,7 +199,7 @@ impl Client {
         target.ok_or(status)
     }
 
-    /// The bytes, and whether they are the last.
+    /// Returns the bytes, and whether the file ends after them.
     pub fn read(&mut self, fh: &[u8], offset: u64, len: u32) -> Nfs<(Vec<u8>, bool)> {
         let mut reply = self.nfs(6, &Args::new().opaque(fh).u64(offset).u32(len));
         let status = reply.u32();
@@ -216,7 +216,7 @@ impl Client {
         Ok((data, eof))
     }
 
-    /// Returns what it came to, and the verifier.
+    /// Returns the `stable_how` that was achieved, the write verifier and the `wcc_data`.
     pub fn write(
         &mut self,
         fh: &[u8],

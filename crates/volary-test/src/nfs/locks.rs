@@ -1,4 +1,4 @@
-//! A process of a client machine that locks files (NLM version 4).
+//! A client process that locks files (NLM version 4).
 
 use super::client::Client;
 use super::wire::{Args, Reply};
@@ -10,7 +10,7 @@ pub const BLOCKED: u32 = 3;
 pub const GRACE: u32 = 4;
 pub const STALE: u32 = 7;
 
-/// A process of a client machine that locks one file.
+/// A client process that locks one file.
 pub struct Locker {
     pub client: Client,
     pub fh: Vec<u8>,
@@ -19,7 +19,7 @@ pub struct Locker {
 }
 
 impl Locker {
-    /// Calls as `client` does.
+    /// Returns a process that makes its calls with `client`.
     pub fn new(client: Client, fh: &[u8], machine: &'static [u8], process: u32) -> Self {
         Self {
             client,
@@ -35,7 +35,8 @@ impl Locker {
         args.u32(self.process).u64(offset).u64(len)
     }
 
-    /// Returns the status of a procedure that answers a cookie and a status.
+    /// Makes a call whose reply begins with a cookie and a status. Returns the status, and the rest
+    /// of the reply.
     fn ask(&mut self, procedure: u32, args: &Args) -> (u32, Reply) {
         let mut reply = self
             .client
@@ -49,7 +50,7 @@ impl Locker {
         self.lock_or_claim(range, exclusive, waits, false)
     }
 
-    /// Claims again a lock that it had before the server restarted.
+    /// Reclaims a lock that the process held before the server restarted.
     pub fn reclaim(&mut self, range: (u64, u64), exclusive: bool) -> u32 {
         self.lock_or_claim(range, exclusive, false, true)
     }
@@ -76,7 +77,7 @@ impl Locker {
         status
     }
 
-    /// SHARE: what others may not do, and what it is for.
+    /// SHARE with a deny mode and an access mode.
     pub fn share(&mut self, denies: u32, wants: u32) -> u32 {
         self.share_with(20, denies, wants)
     }
@@ -102,13 +103,14 @@ impl Locker {
         status
     }
 
-    /// Returns the status of a question who is in the way of an exclusive lock.
+    /// Returns the status of a TEST for an exclusive lock.
     pub fn test_status(&mut self, range: (u64, u64)) -> u32 {
         let args = Args::new().opaque(b"cookie").u32(1);
         self.ask(1, &self.lock_args(args, range)).0
     }
 
-    /// Returns who is in the way: whether exclusively, process, range.
+    /// Returns the lock that is in the way, if any: whether it is exclusive, its process, and its
+    /// range.
     pub fn test(&mut self, range: (u64, u64), exclusive: bool) -> Option<(bool, u32, u64, u64)> {
         let args = Args::new().opaque(b"cookie").u32(exclusive.into());
         let (status, mut reply) = self.ask(1, &self.lock_args(args, range));

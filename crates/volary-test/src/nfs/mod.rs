@@ -1,5 +1,5 @@
-//! A client of NFSv3, MOUNT and NLM, written for tests alone: the server's own code
-//! is not its judge. What is not as the protocol has it panics.
+//! A client of NFSv3, MOUNT and NLM that is written only for tests, so that the server is not
+//! tested with its own code. It panics on replies that violate the protocol.
 #![expect(missing_docs, reason = "RFC 1813 and RFC 1832 say what they are")]
 
 pub mod client;

@@ -1,8 +1,8 @@
-//! An export as a [`FileSystem`], by a client of its own: the way to run the
-//! conformance suite through the server.
+//! An export as a [`FileSystem`], with a client of its own. With it the conformance suite runs
+//! through the server.
 //!
-//! What NFS does not show (generations, change counts) is not to be had; a node is
-//! known by its handle, and has the generation of how many others had its number.
+//! NFS transmits no generations and change counts. A node is identified by its handle. Its
+//! generation here is the number of earlier handles with the same file number.
 
 use super::client::{Client, Fattr, Fh, How, Nfs, Set, post};
 use super::wire::Args;
@@ -13,10 +13,10 @@ use volary_core::{
     OpenId, RenameFlags, Result, SetAttr, SetTime, StatFs, Time,
 };
 
-/// The most that is asked for at once.
+/// The greatest size of one READ or WRITE, in bytes.
 const STEP: usize = 1 << 20;
 
-/// An export. Not for volumes that others change meanwhile.
+/// An export as a file system. Only for volumes that nobody else changes at the same time.
 pub struct Remote {
     caps: Caps,
     root: NodeId,
@@ -32,15 +32,15 @@ struct State {
 
 struct Held {
     node: NodeId,
-    /// The verifier of a listing.
+    /// The cookie verifier of a listing.
     verifier: u64,
 }
 
 impl Remote {
-    /// Returns the export that tests use, which shows these abilities.
+    /// Returns the export that tests use, as a file system that claims `caps`.
     ///
     /// # Panics
-    /// If its root cannot be looked at.
+    /// If the root cannot be accessed.
     pub fn new(mut client: Client, caps: Caps) -> Self {
         let fh = client.root();
         let attr = client.getattr(&fh).unwrap();
@@ -74,7 +74,7 @@ impl Remote {
     }
 }
 
-/// Returns a status as a kind, as far as it says which.
+/// Converts a status to an error. Statuses without an equivalent become `Io`.
 fn kind(status: u32) -> volary_core::Error {
     let kind = match status {
         1 => Kind::NotPermitted,
@@ -265,7 +265,7 @@ impl FileSystem for Remote {
                 }
                 match out.last_cookie() {
                     Some(last) if out.len() > before => from = last,
-                    // Only the dots were on the page.
+                    // The page held only `.` and `..`.
                     _ => from = Cookie(2),
                 }
             }
@@ -296,7 +296,7 @@ impl FileSystem for Remote {
             };
             let made = state.client.create(&fh, name.as_bytes(), way(set));
             let (fh, attr) = match made {
-                // The protocol says only that the name is taken.
+                // NFS reports only that the name exists, so its kind must be looked up.
                 Err(17) if how != Create::New => {
                     let (_, attr) = done(state.client.lookup(&fh, name.as_bytes()))?;
                     let is_dir = attr.kind == 2;

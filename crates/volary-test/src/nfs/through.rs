@@ -1,9 +1,9 @@
-//! The conformance suite through an NFS server: what the protocol does not have.
+//! The conformance suite through an NFS server, without what the protocol lacks.
 
 use crate::Suite;
 use volary_core::Caps;
 
-/// What NFS, or this client of it, does not show of a volume.
+/// Caps of a volume that are not visible through NFS, or through this client.
 const HIDDEN: u32 = Caps::XATTRS
     | Caps::EXTENTS
     | Caps::PREALLOCATE
@@ -15,12 +15,12 @@ const HIDDEN: u32 = Caps::XATTRS
     | Caps::STABLE_COOKIES
     | Caps::CRASH_SAFE;
 
-/// Returns what an export shows of what its volume can do.
+/// Returns the part of a volume's caps that is visible through an export.
 pub fn shown(caps: Caps) -> Caps {
     caps.without(HIDDEN)
 }
 
-/// Returns the suite, of volumes that [`Remote`](super::Remote) shows.
+/// Adapts a suite to volumes that are seen through [`Remote`](super::Remote).
 pub fn through(suite: Suite) -> Suite {
     suite.own_clock().leave_out_all(&LEFT_OUT)
 }

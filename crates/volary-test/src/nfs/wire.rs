@@ -1,11 +1,10 @@
-//! What is on the wire, written for the tests alone: the server's own code is not
-//! its judge.
+//! The wire format, implemented only for tests, so that the server is not tested with its own code.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// XDR, written.
+/// An XDR encoder.
 #[derive(Clone, Default)]
 pub struct Args(pub Vec<u8>);
 
@@ -32,7 +31,7 @@ impl Args {
             .raw(bytes)
             .raw(&pad[..(4 - len % 4) % 4])
     }
-    /// `Some`: 1 and the number.
+    /// An optional number: 1 and the number, or 0.
     pub fn maybe(self, n: Option<u32>) -> Self {
         match n {
             Some(n) => self.u32(1).u32(n),
@@ -41,7 +40,7 @@ impl Args {
     }
 }
 
-/// XDR, read; panics where it is not as expected.
+/// An XDR decoder that panics if the data is not as expected.
 #[derive(Clone, Debug)]
 pub struct Reply {
     bytes: Vec<u8>,
@@ -86,7 +85,7 @@ impl Reply {
     }
 }
 
-/// Who calls.
+/// The credentials of a call.
 #[derive(Clone, Debug)]
 pub enum Caller {
     Nobody,
@@ -109,7 +108,7 @@ impl Caller {
     }
 }
 
-/// Returns a call, without its record mark.
+/// Encodes the header of a call, without the record mark.
 pub fn call(xid: u32, (program, version, procedure): (u32, u32, u32), who: &Caller) -> Args {
     let head = Args::new().u32(xid).u32(0).u32(2);
     let head = head.u32(program).u32(version).u32(procedure);
@@ -137,7 +136,7 @@ impl Wire {
         self.stream.write_all(&[&mark, record].concat()).unwrap();
     }
 
-    /// One record; `None` if the server ended the connection.
+    /// Returns the next record, or `None` if the connection has ended.
     pub fn receive(&mut self) -> Option<Vec<u8>> {
         let mut mark = [0; 4];
         self.stream.read_exact(&mut mark).ok()?;
@@ -152,7 +151,7 @@ impl Wire {
         self.xid
     }
 
-    /// Sends a call and gives the whole answer after the xid.
+    /// Sends a call, and returns its reply from after the message type on.
     pub fn ask(&mut self, what: (u32, u32, u32), who: &Caller, args: &Args) -> Reply {
         let xid = self.next_xid();
         self.send(&call(xid, what, who).raw(&args.0).0);
@@ -162,7 +161,7 @@ impl Wire {
         reply
     }
 
-    /// Returns a call that is accepted, and what the procedure answers.
+    /// Makes a call, asserts that it is accepted, and returns the results of the procedure.
     pub fn call(&mut self, what: (u32, u32, u32), who: &Caller, args: &Args) -> Reply {
         let mut reply = self.ask(what, who, args);
         let head = [reply.u32(), reply.u32(), reply.u32(), reply.u32()];

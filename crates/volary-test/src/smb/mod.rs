@@ -1,5 +1,4 @@
-//! Shares as volumes of the conformance suite, by the client that tests and
-//! `volary torture` use.
+//! SMB shares as volumes for the conformance suite, with the client that `volary torture` uses too.
 
 mod remote;
 mod through;

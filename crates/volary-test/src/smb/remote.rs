@@ -1,9 +1,7 @@
-//! A share as a [`FileSystem`]: the way to run the conformance suite through an SMB
-//! server.
+//! A share as a [`FileSystem`]. With it the conformance suite runs through an SMB server.
 //!
-//! SMB names what it opens by path, so that a node is known here by the path at which
-//! it was seen last. What SMB does not show (owners, modes, change counts) is not to be
-//! had; the modes that are told are made up.
+//! SMB opens nodes by path, so a node is identified here by the path at which it was last seen. SMB
+//! transmits no owners, modes and change counts. Modes have fixed values.
 
 use crate::remote::{Attached, Opens};
 use std::collections::HashMap;
@@ -14,7 +12,7 @@ use volary_core::{
 use volary_smb_client::wire::{u32_at, u64_at};
 use volary_smb_client::{Client, Fail, How, Open, access, disposition, status};
 
-/// A share. Not for volumes that others change meanwhile.
+/// A share as a file system. Only for volumes that nobody else changes at the same time.
 pub struct Remote {
     caps: Caps,
     root: NodeId,
@@ -30,7 +28,7 @@ struct State {
 struct Held {
     open: Open,
     node: NodeId,
-    /// What a listing from the start found.
+    /// The names that were found when the listing began.
     listed: Vec<String>,
 }
 
@@ -44,7 +42,7 @@ const BASIC: u8 = 4;
 const ALL: u8 = 18;
 const FULL_SIZE: u8 = 7;
 
-/// Returns a status as a kind, as far as it says which.
+/// Converts a status to an error. Statuses without an equivalent become `Io`.
 fn kind(fail: Fail) -> volary_core::Error {
     let kind = match fail {
         Fail::Gone => Kind::Io,
@@ -56,7 +54,7 @@ fn kind(fail: Fail) -> volary_core::Error {
             status::DISK_FULL => Kind::NoSpace,
             0xC000_00BB => Kind::Unsupported,
             0xC000_000D | 0xC000_0033 => Kind::Invalid,
-            // What cannot be read is a directory.
+            // The request is invalid for a directory.
             0xC000_0010 | 0xC000_00BA => Kind::IsDir,
             0xC000_0101 => Kind::NotEmpty,
             0xC000_0103 => Kind::NotDir,
@@ -73,7 +71,7 @@ fn done<T>(answer: std::result::Result<T, Fail>) -> Result<T> {
     answer.map_err(kind)
 }
 
-/// Hundreds of nanoseconds from 1601 to 1970.
+/// The time from 1601 to 1970, in units of 100 ns.
 const EPOCH: i64 = 116_444_736_000_000_000;
 
 fn time(filetime: u64) -> Time {
@@ -84,14 +82,14 @@ fn time(filetime: u64) -> Time {
 
 fn filetime(time: Option<SetTime>, now: Time) -> u64 {
     let time = match time {
-        // To be left as it is.
+        // Leaves the time as it is.
         None => return 0,
         Some(SetTime::Now) => now,
         Some(SetTime::To(time)) => time,
     };
     let ticks = time.secs.saturating_mul(10_000_000);
     let since_1601 = ticks.saturating_add(i64::from(time.nanos / 100) + EPOCH);
-    // 0 and less have meanings of their own.
+    // 0 and negative values have special meanings.
     since_1601.max(1) as u64
 }
 
@@ -104,7 +102,7 @@ fn child(dir: &str, name: Name<'_>) -> Result<String> {
     })
 }
 
-/// Returns what `FileAllInformation` says of a node.
+/// Converts `FileAllInformation`.
 fn entry(all: &[u8]) -> Entry {
     let node = NodeId::new(u64_at(all, 64), 0).expect("an index");
     let is_dir = all[61] != 0;
@@ -150,7 +148,7 @@ impl State {
         self.opens.add(Held { open, node, listed })
     }
 
-    /// Does something with an open of a path.
+    /// Opens a path, calls `work`, and closes the path again.
     fn at<T>(
         &mut self,
         path: &str,
@@ -163,7 +161,7 @@ impl State {
         done(answer)
     }
 
-    /// Returns what is there, which is known by this path from now on.
+    /// Queries the node at a path, and remembers the path.
     fn seen(&mut self, path: &str) -> Result<Entry> {
         let how = any(0);
         let all = self.at(path, &how, |client, open| client.query(open, 1, ALL))?;
@@ -172,7 +170,7 @@ impl State {
         Ok(entry)
     }
 
-    /// Returns the path of a name in a directory.
+    /// Returns the path of a name in a directory, after checking that it is a directory.
     fn place(&mut self, dir: NodeId, name: Name<'_>) -> Result<String> {
         let path = self.path(dir)?.to_owned();
         if self.seen(&path)?.attr.kind != FileKind::Dir {
@@ -192,7 +190,7 @@ impl State {
         Ok(())
     }
 
-    /// Knows all that was at `from`, and below, to be at `to`.
+    /// Replaces `from` by `to` in the paths of all nodes at and below `from`.
     fn moved(&mut self, from: &str, to: &str) {
         for path in self.paths.values_mut() {
             if let Some(rest) = path.strip_prefix(from)
@@ -204,7 +202,7 @@ impl State {
     }
 }
 
-/// An open of whatever there is.
+/// Returns the parameters for opening a node of any kind.
 fn any(access: u32) -> How {
     How {
         options: 0,
@@ -213,10 +211,10 @@ fn any(access: u32) -> How {
 }
 
 impl Remote {
-    /// Returns a share that shows these abilities; times have steps of 100 ns at least.
+    /// Returns a share as a file system that claims `caps`, with time steps of 100 ns or more.
     ///
     /// # Panics
-    /// If its root cannot be looked at.
+    /// If the root cannot be accessed.
     pub fn new(client: Client, caps: Caps) -> Self {
         let mut state = State {
             client,
@@ -238,7 +236,7 @@ impl Remote {
         self.state.with(work)
     }
 
-    /// Returns what SMB has no request for, or this client does not ask.
+    /// Returns the error for an operation that SMB, or this client, does not support.
     fn refuse<T>(&self) -> Result<T> {
         let writes = self.caps.has(Caps::WRITE);
         Err(if writes {
@@ -314,7 +312,7 @@ impl FileSystem for Remote {
             }
             for (at, name) in names.iter().enumerate().skip(from.0 as usize) {
                 let name = Name::new(name.as_bytes())?;
-                // It may be gone by now.
+                // The entry may have been removed since.
                 let Ok(entry) = state.seen(&child(&path, name)?) else {
                     continue;
                 };
@@ -410,7 +408,8 @@ impl FileSystem for Remote {
             if let Some(old) = replaced.filter(|old| old.node != moves) {
                 state.paths.remove(&old.node);
             }
-            // It may have been looked at by the new name, which is the same in other case.
+            // If only the case of the name changed, `seen(&to)` has stored the new path for the
+            // same node.
             state.paths.insert(moves, from.clone());
             state.moved(&from, &to);
             Ok(())
@@ -476,7 +475,7 @@ impl FileSystem for Remote {
     }
 
     fn read(&self, _: &Ctx<'_>, open: OpenId, offset: u64, buf: &mut [u8]) -> Result<usize> {
-        // No file is longer, and SMB does not ask for more.
+        // The greatest range of a file in SMB: reads past it would be refused.
         let longest = (i64::MAX as u64).saturating_sub(offset);
         let len = buf
             .len()

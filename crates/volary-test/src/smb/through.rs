@@ -1,9 +1,9 @@
-//! The conformance suite through an SMB server: what the protocol does not have.
+//! The conformance suite through an SMB server, without what the protocol lacks.
 
 use crate::Suite;
 use volary_core::Caps;
 
-/// What SMB, or this client of it, does not show of a volume.
+/// Caps of a volume that are not visible through SMB, or through this client.
 const HIDDEN: u32 = Caps::MODES
     | Caps::SYMLINKS
     | Caps::HARD_LINKS
@@ -21,12 +21,12 @@ const HIDDEN: u32 = Caps::MODES
     | Caps::SWAP
     | Caps::ANY_NAME;
 
-/// Returns what a share shows of what its volume can do.
+/// Returns the part of a volume's caps that is visible through a share.
 pub fn shown(caps: Caps) -> Caps {
     caps.without(HIDDEN)
 }
 
-/// Returns the suite, of volumes that [`Remote`](super::Remote) shows.
+/// Adapts a suite to volumes that are seen through [`Remote`](super::Remote).
 pub fn through(suite: Suite) -> Suite {
     suite.own_clock().leave_out_all(&LEFT_OUT)
 }

@@ -1,4 +1,4 @@
-//! What a case is given: a fresh volume, and short words for what cases do.
+//! The argument of a case: a fresh volume, and short methods for common operations.
 
 use super::fresh::{Attacher, Fresh, Kept};
 use super::record::{Record, Recorder};
@@ -15,9 +15,9 @@ use volary_core::{
 
 /// A fresh volume, made for one case.
 ///
-/// The words are the operations of [`FileSystem`](volary_core::FileSystem),
-/// asked for by root at [`now`](Self::now). Those that give a `Result` pass on
-/// the volume's answer; the others end the case if the volume refuses.
+/// The methods are the operations of [`FileSystem`](volary_core::FileSystem), called as root at the
+/// time [`now`](Self::now). Those that return a `Result` return the volume's answer. The others
+/// panic if the volume refuses.
 pub struct Case {
     fs: RwLock<Fs>,
     caps: Caps,
@@ -27,7 +27,7 @@ pub struct Case {
     own_clock: bool,
     reattach: Option<Attacher>,
     read_only: Option<Attacher>,
-    /// What it lies on, if the factory tells it.
+    /// The device of the volume, if [`Fresh::device`] is set.
     pub(crate) device: Option<Arc<dyn BlockDevice>>,
     keep: Vec<Kept>,
     record: Arc<Record>,
@@ -35,18 +35,18 @@ pub struct Case {
     manifest: Option<Arc<Manifest>>,
 }
 
-/// An entry as `readdir` gave it.
+/// An entry that `readdir` returned.
 #[derive(Clone, Debug)]
 pub struct Item {
-    /// Its name.
+    /// The name, in lower case if the volume does not keep case.
     pub name: Vec<u8>,
-    /// The node it leads to.
+    /// The node of the name.
     pub node: NodeId,
-    /// What that is.
+    /// The kind of the node.
     pub kind: FileKind,
-    /// The place after it.
+    /// The cookie of the position after the entry.
     pub next: Cookie,
-    /// Attributes, if they were given.
+    /// Attributes, if the volume returned them.
     pub attr: Option<Attr>,
 }
 
@@ -75,21 +75,21 @@ impl Case {
         }
     }
 
-    /// Says that the case, or the rest of it, cannot run on this volume.
+    /// Records why the case, or the rest of it, cannot run on this volume.
     pub fn skip(&self, why: impl Into<String>) {
         *self.skipped.lock() = Some(why.into());
     }
 
-    /// Returns what a volume that is only read holds.
+    /// Returns the expected content of a volume that is only read.
     ///
     /// # Panics
-    /// In cases of the suite for volumes that take changes.
+    /// In cases of the suite for volumes that allow changes.
     pub(crate) fn manifest(&self) -> &Manifest {
         self.manifest.as_deref().expect("a manifest")
     }
 
-    /// Detaches, and only then lets go of what the volume lies on. Returns why the case could not
-    /// run to its end.
+    /// Detaches the volume, and only then drops the device and whatever else the volume needs.
+    /// Returns the reason if the case could not run to its end.
     pub(super) fn end(self) -> Option<String> {
         let ended = self.fs().detach(&self.cx());
         drop(self.fs);
@@ -101,17 +101,17 @@ impl Case {
         self.skipped.into_inner()
     }
 
-    /// Returns the volume.
+    /// Returns the file system of the volume.
     pub fn fs(&self) -> Fs {
         self.fs.read().clone()
     }
 
-    /// Returns what it claims.
+    /// Returns the caps of the volume.
     pub fn caps(&self) -> Caps {
         self.caps
     }
 
-    /// Returns a name as it is, or its end where the volume keeps no names of that length.
+    /// Returns `name`, or only its end if it is too long for the volume.
     pub fn fitting(&self, name: impl Into<String>) -> String {
         let name = name.into();
         let over = name.len().saturating_sub(self.caps.name_max.into());
@@ -124,22 +124,22 @@ impl Case {
         self.fs.read().root()
     }
 
-    /// Returns whether the volume's time stamps come from the calls.
+    /// Returns whether the volume takes timestamps from the time of the calls.
     pub fn takes_our_time(&self) -> bool {
         !self.own_clock
     }
 
-    /// Returns the time of the calls.
+    /// Returns the time that is passed to calls.
     pub fn now(&self) -> Time {
         Time::from_secs(self.now.load(Ordering::Relaxed))
     }
 
-    /// Lets time pass.
+    /// Advances the time that is passed to calls.
     pub fn pass(&self, secs: i64) {
         self.now.fetch_add(secs, Ordering::Relaxed);
     }
 
-    /// Root, now.
+    /// Returns a context for calls as root at [`now`](Self::now).
     pub fn cx(&self) -> Ctx<'_> {
         Ctx {
             cred: &self.cred,
@@ -148,7 +148,8 @@ impl Case {
         }
     }
 
-    /// Detaches and attaches again; false if the factory cannot.
+    /// Detaches the volume and attaches it again. If [`Fresh::reattach`] is not set, records that
+    /// and returns `false`.
     pub fn reattach(&self) -> bool {
         let Some(attach) = &self.reattach else {
             self.skip("the rest needs the volume attached again (Fresh::reattach)");
@@ -158,7 +159,8 @@ impl Case {
         true
     }
 
-    /// Detaches and attaches again for reading; false if the factory cannot.
+    /// Like [`reattach`](Self::reattach), but attaches the volume for reading
+    /// ([`Fresh::read_only`]).
     pub fn reattach_read_only(&self) -> bool {
         let Some(attach) = &self.read_only else {
             self.skip("the rest needs the volume attached for reading (Fresh::read_only)");
@@ -180,7 +182,7 @@ impl Case {
         self.fs().lookup(&self.cx(), dir, check(name.as_ref())?)
     }
 
-    /// Returns the node that a name leads to.
+    /// Returns the node of a name.
     #[track_caller]
     pub fn find(&self, dir: NodeId, name: impl AsRef<[u8]>) -> NodeId {
         let name = name.as_ref();
@@ -200,7 +202,7 @@ impl Case {
         self.create_as(dir, name, how, &self.usual(0o644))
     }
 
-    /// Creates a file with attributes.
+    /// Creates a file with the attributes `set`.
     pub fn create_as(
         &self,
         dir: NodeId,
@@ -212,7 +214,7 @@ impl Case {
         self.fs().create(&self.cx(), dir, name, how, set)
     }
 
-    /// Makes a file with this content.
+    /// Creates a file with this content.
     #[track_caller]
     pub fn file(&self, dir: NodeId, name: impl AsRef<[u8]>, content: &[u8]) -> NodeId {
         let (entry, open) = self.create(dir, name, Create::New).expect("create");
@@ -221,7 +223,7 @@ impl Case {
         entry.node
     }
 
-    /// Makes an empty file.
+    /// Creates an empty file.
     #[track_caller]
     pub fn touch(&self, dir: NodeId, name: impl AsRef<[u8]>) -> NodeId {
         let (entry, open) = self.create(dir, name, Create::New).expect("create");
@@ -236,7 +238,7 @@ impl Case {
             .mkdir(&self.cx(), dir, check(name.as_ref())?, &set)
     }
 
-    /// Makes a directory.
+    /// Creates a directory.
     #[track_caller]
     pub fn dir(&self, dir: NodeId, name: impl AsRef<[u8]>) -> NodeId {
         self.mkdir(dir, name).expect("mkdir").node
@@ -272,7 +274,7 @@ impl Case {
         self.fs().rmdir(&self.cx(), dir, check(name.as_ref())?)
     }
 
-    /// See [`rename`](volary_core::FileSystem::rename); replaces.
+    /// See [`rename`](volary_core::FileSystem::rename). Replaces an existing target.
     pub fn rename(
         &self,
         from: NodeId,
@@ -303,7 +305,7 @@ impl Case {
         self.fs().getattr(&self.cx(), node)
     }
 
-    /// Returns the attributes of a node that is there.
+    /// Returns the attributes of an existing node.
     #[track_caller]
     pub fn attr(&self, node: NodeId) -> Attr {
         self.getattr(node).expect("getattr")
@@ -334,13 +336,13 @@ impl Case {
         self.try_open(node, Mode::ReadWrite).expect("open")
     }
 
-    /// Opens for reading: a file or a directory.
+    /// Opens a file or a directory for reading.
     #[track_caller]
     pub fn open_to_read(&self, node: NodeId) -> OpenId {
         self.try_open(node, Mode::Read).expect("open for reading")
     }
 
-    /// Ends an open.
+    /// Closes an open.
     #[track_caller]
     pub fn close(&self, open: OpenId) {
         self.fs().close(&self.cx(), open).expect("close");
@@ -360,12 +362,12 @@ impl Case {
         self.fs().write(&self.cx(), open, Some(offset), data)
     }
 
-    /// Writes at the end.
+    /// Appends to the file.
     pub fn append(&self, open: OpenId, data: &[u8]) -> Result<u64> {
         self.fs().write(&self.cx(), open, None, data)
     }
 
-    /// Returns what a file holds.
+    /// Returns the content of a file.
     #[track_caller]
     pub fn content(&self, node: NodeId) -> Vec<u8> {
         let open = self.open_to_read(node);
@@ -381,9 +383,9 @@ impl Case {
         all
     }
 
-    /// Some entries from `from` on, in a buffer of that room, and whether
-    /// these were the last. Names are in lower case if the volume does not
-    /// keep the case.
+    /// Returns entries from the cookie `from` on, and whether they were the last. The buffer holds
+    /// `entries_max` entries, with `names_max` bytes of names. Names are in lower case if the
+    /// volume does not keep case.
     pub fn readdir(
         &self,
         open: OpenId,
@@ -403,7 +405,7 @@ impl Case {
         Ok((items.collect(), end))
     }
 
-    /// Returns all entries from `from` on, in as many calls as it takes.
+    /// Returns all entries from `from` on, in as many calls as needed.
     #[track_caller]
     pub fn list_from(&self, open: OpenId, from: Cookie, entries_max: usize) -> Vec<Item> {
         let (mut all, mut at) = (Vec::new(), from);
@@ -438,7 +440,7 @@ impl Case {
 
     // ---- Claims ----
 
-    /// Whole volume, as one value.
+    /// Reads the whole volume as one value.
     #[track_caller]
     pub fn tree(&self) -> Tree {
         Tree::read(&self.fs(), &self.cx()).expect("reading the whole tree")
@@ -450,7 +452,7 @@ impl Case {
         self.refuses_with(&[kind], act);
     }
 
-    /// Holds if `act` is refused with one of `kinds` and nothing has changed after.
+    /// Asserts that `act` is refused with one of `kinds`, and changes nothing.
     #[track_caller]
     pub fn refuses_with<T: Debug>(&self, kinds: &[Kind], act: impl FnOnce() -> Result<T>) {
         let before = self.tree();
@@ -461,7 +463,8 @@ impl Case {
         before.assert_same(&self.tree());
     }
 
-    /// Attributes for a new node: with MODES, this mode and root as owner.
+    /// Returns attributes for a new node: `mode` with root as owner, or none if the volume lacks
+    /// `MODES`.
     pub fn usual(&self, mode: u32) -> SetAttr {
         if self.caps.has(Caps::MODES) {
             SetAttr::owned(mode, 0, 0)
@@ -471,7 +474,7 @@ impl Case {
     }
 }
 
-/// Entries of a listing that comes to an end.
+/// A listing with more entries is taken to be endless.
 const LISTED_MAX: usize = 1_000_000;
 
 /// Returns the names of a listing, sorted.
@@ -488,7 +491,7 @@ fn check(name: &[u8]) -> Result<Name<'_>> {
     Ok(Name::new(name)?)
 }
 
-/// Returns a name as listings of a volume with these claims give it.
+/// Returns a name as a volume with these caps lists it.
 pub(crate) fn as_kept(caps: Caps, name: &[u8]) -> Vec<u8> {
     match caps.has(Caps::CASE_KEEPING) {
         true => name.to_vec(),

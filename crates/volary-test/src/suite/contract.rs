@@ -1,8 +1,8 @@
-//! The sentences of `FileSystem`'s documentation that cases hold volumes to.
+//! Sentences from the documentation of `FileSystem` for reports of failures.
 
 use volary_core::Call;
 
-/// Returns what the contract says of an operation.
+/// Returns the central sentence of an operation's contract.
 pub(super) const fn of(call: Call) -> &'static str {
     match call {
         Call::StatFs => "Returns how full the volume is.",

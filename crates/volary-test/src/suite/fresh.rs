@@ -1,36 +1,36 @@
-//! A fresh volume for a case.
+//! The fresh volume for a case.
 
 use std::any::Any;
 use std::sync::Arc;
 use volary_core::{BlockDevice, Fs};
 
-/// A volume made for one case, and what can be done with it from outside.
+/// A volume that was made for one case, with functions to attach it again and to check it.
 pub struct Fresh {
     /// The volume.
     pub fs: Fs,
-    /// Attaches it again.
+    /// Attaches the volume again.
     pub reattach: Option<Attacher>,
-    /// Attaches it again for reading.
+    /// Attaches the volume again for reading.
     pub read_only: Option<Attacher>,
-    /// Looks at it once it is detached.
+    /// Checks the volume after the last detach.
     pub check: Option<Checker>,
-    /// The device that it lies on.
+    /// The device of the volume.
     pub device: Option<Arc<dyn BlockDevice>>,
-    /// What is to live as long as it.
+    /// Values that are kept alive as long as the volume.
     pub keep: Vec<Kept>,
 }
 
-/// Something that is only kept alive.
+/// A value that is only kept alive.
 pub type Kept = Box<dyn Any + Send + Sync>;
 
-/// Looks at the volume once it is detached; words for what is wrong.
+/// Checks a detached volume. The error is a description of what is wrong.
 pub type Checker = Box<dyn Fn() -> Result<(), String> + Send + Sync>;
 
-/// Attaches the volume once more.
+/// Attaches the volume again.
 pub type Attacher = Box<dyn Fn() -> Fs + Send + Sync>;
 
 impl Fresh {
-    /// Returns a volume that takes changes, unless it says otherwise, and is empty.
+    /// Wraps a volume. It must be empty if it is for [`Suite::new`](super::Suite::new).
     pub fn new(fs: Fs) -> Self {
         Self {
             fs,
@@ -42,22 +42,22 @@ impl Fresh {
         }
     }
 
-    /// With a way to attach the volume again after it was detached.
+    /// Sets how the volume is attached again after it was detached.
     #[must_use]
     pub fn reattach(mut self, attach: impl Fn() -> Fs + Send + Sync + 'static) -> Self {
         self.reattach = Some(Box::new(attach));
         self
     }
 
-    /// With a way to attach it again so that it refuses changes.
+    /// Sets how the volume is attached again so that it refuses changes.
     #[must_use]
     pub fn read_only(mut self, attach: impl Fn() -> Fs + Send + Sync + 'static) -> Self {
         self.read_only = Some(Box::new(attach));
         self
     }
 
-    /// With something to check after the last detach: that another program
-    /// finds nothing wrong with the image, say.
+    /// Sets a check for after the last detach, e.g. that another program finds no faults in the
+    /// image.
     #[must_use]
     pub fn checked_by(
         mut self,
@@ -67,22 +67,21 @@ impl Fresh {
         self
     }
 
-    /// With the device that it lies on, for volumes that say where the bytes of files are.
+    /// Sets the device of the volume, for volumes that report where the bytes of files are.
     #[must_use]
     pub fn on(mut self, device: Arc<dyn BlockDevice>) -> Self {
         self.device = Some(device);
         self
     }
 
-    /// Keeps something alive for as long as the volume: a temporary directory,
-    /// a mount.
+    /// Keeps a value alive as long as the volume, e.g. a temporary directory or a mount.
     #[must_use]
     pub fn keeping(mut self, thing: impl Any + Send + Sync) -> Self {
         self.keep.push(Box::new(thing));
         self
     }
 
-    /// Returns the volume under a layer.
+    /// Puts a layer over the volume, also when it is attached again.
     #[must_use]
     pub fn under(mut self, layer: fn(Fs) -> Fs) -> Self {
         self.fs = layer(self.fs);

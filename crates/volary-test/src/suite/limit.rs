@@ -1,4 +1,4 @@
-//! One case in a thread of its own: what it panicked with, and when it has had its time.
+//! Runs one case in a thread of its own, and reports its panic or that it exceeds its time limit.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -8,15 +8,16 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 thread_local! {
-    /// What this thread panicked with, of threads that run a case.
+    /// The message of this thread's panic, if the thread runs a case.
     static PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
     static RUNS_A_CASE: RefCell<bool> = const { RefCell::new(false) };
 }
 
-/// Does `work` in a thread named as this one. A thread that is not done in time is left to itself.
+/// Runs `work` in a new thread with the name of this one. A thread that exceeds the limit is not
+/// stopped.
 ///
 /// # Errors
-/// The words and the place of its panic, or that it hangs.
+/// The message and the location of its panic, or that it hangs.
 pub(crate) fn within<T: Send + 'static>(
     limit: Duration,
     work: impl FnOnce() -> T + Send + 'static,
@@ -44,8 +45,8 @@ pub(crate) fn within<T: Send + 'static>(
     }
 }
 
-/// Has panics of cases noted with their place; those of other threads go on to the hook that was
-/// there.
+/// Installs a panic hook that stores the messages of cases with their location. Panics of other
+/// threads go to the previous hook.
 fn note_panics() {
     let usual = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {

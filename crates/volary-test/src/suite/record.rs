@@ -1,4 +1,4 @@
-//! What a case asked of its volume: the last operations, for the report of a failure.
+//! The last operations that a case called, for the report of a failure.
 
 use parking_lot::Mutex;
 use std::collections::VecDeque;
@@ -6,10 +6,10 @@ use std::fmt::Write;
 use std::sync::Arc;
 use volary_core::{Call, Ctx, Fs, Kind, Layer, NodeId, Op, OpenId, Result, Whole, escape};
 
-/// How many operations a failure tells of.
+/// The number of operations in the report of a failure.
 const KEPT: usize = 30;
 
-/// The last operations of a case, from the oldest on.
+/// The last operations of a case, oldest first.
 #[derive(Default)]
 pub(crate) struct Record(Mutex<VecDeque<Line>>);
 
@@ -41,14 +41,14 @@ impl Record {
         lines.push_back(line);
     }
 
-    /// Returns the last operation that is one of these.
+    /// Returns the last operation that is one of `calls`.
     pub(crate) fn last_of(&self, calls: &[Call]) -> Option<Call> {
         let lines = self.0.lock();
         let mut last = lines.iter().rev().map(|line| line.call);
         last.find(|call| calls.contains(call))
     }
 
-    /// Returns the operations, a line each.
+    /// Returns the operations, one per line.
     pub(crate) fn text(&self) -> Vec<String> {
         self.0.lock().iter().map(Line::text).collect()
     }
@@ -83,7 +83,7 @@ impl Line {
     }
 }
 
-/// A layer that keeps the record.
+/// A layer that fills a [`Record`].
 pub(crate) struct Recorder {
     below: Fs,
     record: Arc<Record>,

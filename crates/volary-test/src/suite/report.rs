@@ -1,49 +1,49 @@
-//! What a run of the suite came to.
+//! The results of a run of the suite.
 
 use std::fmt;
 
-/// A run of the suite, case by case.
+/// The results of a run of the suite, case by case.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// Which volume.
+    /// The name of the suite.
     pub name: String,
-    /// Cases that held.
+    /// Cases that passed.
     pub passed: Vec<&'static str>,
-    /// Cases that could not run, or not to their end, and why.
+    /// Cases that could not run, or not to their end, with the reason.
     pub skipped: Vec<(&'static str, String)>,
-    /// Cases that the caller left out, and why.
+    /// Cases that the caller left out, with the reason.
     pub left_out: Vec<(&'static str, String)>,
-    /// Cases that did not hold.
+    /// Cases that failed.
     pub failed: Vec<Failure>,
 }
 
-/// A case that did not hold.
+/// A case that failed.
 #[derive(Clone, Debug)]
 pub struct Failure {
-    /// Its name.
+    /// The name of the case.
     pub case: &'static str,
-    /// What was wrong, and in which line of the case.
+    /// What was wrong, and the location in the case.
     pub what: String,
-    /// What the contract says, in the words of `FileSystem`.
+    /// The sentence of the contract, from the documentation of `FileSystem`.
     pub contract: &'static str,
-    /// The last operations before, from the oldest on.
+    /// The last operations before the failure, oldest first.
     pub operations: Vec<String>,
     /// The command that runs the case alone.
     pub alone: String,
 }
 
 impl Report {
-    /// Returns whether every case that ran held.
+    /// Returns whether no case failed.
     pub fn held(&self) -> bool {
         self.failed.is_empty()
     }
 
-    /// Returns whether the case did not hold.
+    /// Returns whether the case failed.
     pub fn has_failed(&self, case: &str) -> bool {
         self.failed.iter().any(|failure| failure.case == case)
     }
 
-    /// Returns the counts, in a line.
+    /// Returns the counts in one line.
     pub fn summary(&self) -> String {
         format!(
             "{}: {} passed, {} skipped, {} left out, {} failed",

@@ -1,4 +1,4 @@
-//! Cases by name, and which volumes each is for.
+//! The specification of a case: its name, and the volumes that it is for.
 
 use super::case::Case;
 use volary_core::{Call, Caps};
@@ -9,13 +9,13 @@ pub(crate) struct CaseSpec {
     pub(crate) name: &'static str,
     pub(crate) with: u32,
     pub(crate) without: u32,
-    /// The operations that it holds to their contract.
+    /// The operations whose contract the case tests.
     pub(crate) about: &'static [Call],
     pub(crate) run: fn(&Case),
 }
 
 impl CaseSpec {
-    /// Returns why the case is not for a volume of these abilities; `None` if it is.
+    /// Returns why the case does not fit a volume with these caps, or `None` if it does.
     pub(super) fn unfit(&self, caps: &Caps) -> Option<String> {
         let lacking = self.with & !caps.bits;
         if lacking != 0 {
@@ -26,13 +26,13 @@ impl CaseSpec {
     }
 }
 
-/// Returns the names of abilities.
+/// Returns the names of capability bits.
 fn words(bits: u32) -> String {
     let named = NAMES.iter().filter(|(bit, _)| bits & bit != 0);
     named.map(|(_, name)| *name).collect::<Vec<_>>().join(", ")
 }
 
-/// Lists the abilities with their names.
+/// Pairs each capability bit with its name.
 macro_rules! names {
     ($($name:ident)*) => { &[$((Caps::$name, stringify!($name))),*] };
 }
@@ -43,8 +43,8 @@ const NAMES: &[(u32, &str)] = names! {
     SHARED
 };
 
-/// A list of [`CaseSpec`]s about some operations: `name with A | B without C;`, where the words are
-/// constants of [`Caps`].
+/// Defines `CASES`, a list of [`CaseSpec`]s about some operations. Its lines are `name with A | B
+/// without C;`, where A, B and C are constants of [`Caps`].
 macro_rules! case_list {
     (about $($call:ident)|+ ;
         $( $name:ident $(with $($with:ident)|+)? $(without $($without:ident)|+)? ; )*) => {

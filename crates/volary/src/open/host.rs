@@ -8,7 +8,7 @@ use std::sync::Arc;
 use volary_core::{Attach, BlockDevice, Error, Kind, OptionSpec, Result};
 use volary_host::HostOptions;
 
-/// About what a node of a directory of the host takes in memory, in bytes.
+/// Approximate memory for a node of a host directory, in bytes.
 const NODE_BYTES: u64 = 256;
 
 /// The options of a directory of the host.
@@ -26,20 +26,20 @@ pub const HOST_OPTIONS: &[OptionSpec] = &[
     },
 ];
 
-/// Whether files of a directory of the host are read from the block device below.
+/// Whether files of a host directory are read from the block device below it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Raw {
     /// Reads go through the file system.
     #[default]
     Never,
-    /// The device is opened if possible; the reader of files decides.
+    /// The device is opened if possible; the program that reads decides whether to use it.
     Auto,
-    /// Reads go to the device, or opening fails.
+    /// Reads go to the device. If it cannot be opened, opening the volume fails.
     Always,
 }
 
 impl Raw {
-    /// Each with its word.
+    /// Each value with its word.
     pub const WORDS: [(&str, Self); 3] = [
         ("never", Self::Never),
         ("auto", Self::Auto),
@@ -47,7 +47,8 @@ impl Raw {
     ];
 }
 
-/// Attaches a directory of the host. From now on this process may have as many descriptors as the host allows it.
+/// Attaches a directory of the host. Raises the process's limit on descriptors to the host's
+/// maximum.
 ///
 /// # Errors
 /// `Invalid` for options; as [`device_below`] and [`volary_host::attach`].
@@ -70,11 +71,12 @@ pub(super) fn open_dir(path: &Path, how: &Attach) -> Result<Opened> {
     })
 }
 
-/// Returns the device below a directory of the host, past the page cache, if it is wanted and can be read.
+/// Returns the block device below a directory of the host, bypassing the page cache, if it is
+/// wanted and can be read.
 ///
 /// # Errors
-/// Where it must be read: `Unsupported` if the host tells no places on it, or reads it through the page cache
-/// only; as [`FileDevice::open`].
+/// Only for [`Raw::Always`]: `Unsupported` if the host does not tell where files lie on the device,
+/// or reads it through the page cache only; as [`FileDevice::open`].
 fn device_below(dir: &Path, raw: Raw) -> Result<Option<Arc<dyn BlockDevice>>> {
     let options = OpenOptions {
         read_only: true,

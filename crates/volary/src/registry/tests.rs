@@ -167,7 +167,7 @@ fn a_format_is_recognised_and_called_like_those_built_in() {
     assert!(!told.contains("new1"), "{told}");
     let told = registry.format_of("hfs").err().unwrap().to_string();
     assert!(told.contains("new2"), "{told}");
-    // Formats without a sign are asked last.
+    // Formats without a magic number are probed last.
     #[cfg(feature = "v7")]
     assert_eq!(registry.formats().last().unwrap().name(), "v7");
 }

@@ -1,4 +1,4 @@
-//! Volumes whose process is killed, again and again.
+//! Kills the process of a volume, again and again, and checks the volume each time.
 
 use super::moment::Moment;
 use super::served::Served;
@@ -14,36 +14,36 @@ use volary_sim::{Losing, Ops, Progress, Subject, Volume};
 
 type Words<T> = Result<T, String>;
 
-/// How often, and how.
+/// The extent of a run.
 #[derive(Clone, Debug)]
 pub struct Kills {
-    /// The `volary` program, that is run and killed.
+    /// The `volary` program, which is run and killed.
     pub program: PathBuf,
-    /// The volume's image; it is made anew.
+    /// The path for the volume's image, which is made anew.
     pub image: PathBuf,
-    /// How the process has the volume.
+    /// How the process accesses the volume.
     pub way: Way,
-    /// So often.
+    /// The number of rounds.
     pub rounds: u64,
-    /// Operations of a round's script; it is killed somewhere in it.
+    /// Operations in a round's script. The process is killed during one of them.
     pub steps: usize,
     /// The first round's seed.
     pub seed: u64,
 }
 
-/// How a process that is killed has its volume, and who does the operations.
+/// How the killed process accesses its volume, and who does the operations.
 #[derive(Clone, Debug)]
 pub enum Way {
-    /// It does them itself, on a device that loses what is not flushed.
+    /// It does the operations itself, on a device that loses unflushed writes.
     Alone,
-    /// It mounts the volume on this directory, and they are done there.
+    /// It mounts the volume on this directory, where another process does the operations.
     Mounted(PathBuf),
-    /// It serves the volume, and they are done by a client.
+    /// It serves the volume, and a client does the operations.
     Served(Served),
 }
 
 impl Way {
-    /// Returns what the command that tries a round again says of it.
+    /// Returns the options with which the command repeats a round this way.
     fn words(&self) -> String {
         match self {
             Self::Alone => String::new(),
@@ -60,18 +60,18 @@ impl Way {
     }
 }
 
-/// What was killed.
+/// The result of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Killed {
-    /// Processes.
+    /// Processes that were killed.
     pub kills: u64,
-    /// Operations that they had acknowledged.
+    /// Operations that had been acknowledged.
     pub acknowledged: u64,
-    /// Of these, syncs.
+    /// Syncs among these.
     pub synced: u64,
 }
 
-/// Returns what is run in round `seed`, on a volume that holds the preset.
+/// Returns the script of the round with this seed, for a volume that holds the preset.
 fn script(volume: &Volume, steps: usize, seed: u64) -> Words<Ops> {
     let script = scripts::random(seed, steps, &volume.preset_tree()?, SIZE_MAX);
     Ok(script.with_names(volume.names))
@@ -82,9 +82,9 @@ fn open(image: &Path) -> Words<Arc<dyn BlockDevice>> {
     dev.map(|dev| Arc::new(dev) as _).map_err(|e| e.to_string())
 }
 
-/// What the process does that is killed: a script, on a device that loses what is
-/// not flushed; or, given a directory, it mounts the volume there, and serves it.
-/// `say` is given a line at each step.
+/// Does what the killed process has to do: runs a script, on a device that loses unflushed writes.
+/// If `mount` is given, mounts and serves the volume there instead. Calls `say` with a line at each
+/// step.
 ///
 /// # Errors
 /// In words.
@@ -103,17 +103,17 @@ pub fn load(
     }
 }
 
-/// Makes a volume, and so often runs a process on it, kills that, recovers the
-/// volume, holds it to what was acknowledged, and has it hold the preset again.
-/// `tell` hears how far it is.
+/// Makes a volume. In each round, runs a process on it, kills the process, recovers the volume, and
+/// checks that it holds what was acknowledged. Then resets it to the preset. Calls `tell` with the
+/// progress.
 ///
 /// # Errors
-/// The first promise that was not kept, with the command that tries its round again.
+/// The first promise that was not kept, with the command that repeats its round.
 pub fn kills(volume: &Volume, plan: &Kills, mut tell: impl FnMut(&Killed)) -> Words<Killed> {
     let disk = Subject::make(volume)?;
     std::fs::write(&plan.image, disk.to_vec()).map_err(|e| e.to_string())?;
     let mut all = Killed::default();
-    // A process may be at its end before it is killed: then that is not counted.
+    // A process may end before it is killed. Such a round is not counted.
     for seed in (plan.seed..).take(usize::try_from(plan.rounds * 2).unwrap_or(usize::MAX)) {
         if all.kills == plan.rounds {
             break;
@@ -143,7 +143,7 @@ fn round(volume: &Volume, plan: &Kills, seed: u64, all: &mut Killed) -> Words<()
         Way::Served(by) => served::driven(volume, &mut process, &plan.image, *by, &script, seed),
     };
     if progress.is_err() {
-        // It may have ended.
+        // The process may have ended already.
         let _ = process.kill();
     }
     let ended = process.wait().map_err(host)?;
@@ -151,7 +151,7 @@ fn round(volume: &Volume, plan: &Kills, seed: u64, all: &mut Killed) -> Words<()
     let progress = progress?;
     freed.map_err(|e| e.to_string())?;
     if ended.success() {
-        // Nothing was killed.
+        // The process was not killed.
     } else if std::os::unix::process::ExitStatusExt::signal(&ended).is_some() {
         all.kills += 1;
     } else {
@@ -171,7 +171,7 @@ fn round(volume: &Volume, plan: &Kills, seed: u64, all: &mut Killed) -> Words<()
     volume.renew(dev)
 }
 
-/// Returns the process that is killed: `volary torture load`.
+/// Returns the command of the process to kill: `volary torture load`.
 fn loading(volume: &Volume, plan: &Kills, seed: u64) -> Command {
     let mount = plan.way.mount().into_iter();
     let mut command = Command::new(&plan.program);
@@ -186,13 +186,13 @@ fn loading(volume: &Volume, plan: &Kills, seed: u64) -> Command {
     command
 }
 
-/// Hears what a process says, and kills it somewhere in its script.
+/// Reads the output of a process, and kills it somewhere in its script.
 fn followed(process: &mut Child, steps: usize, seed: u64) -> Words<Progress> {
     let at = Moment::of(steps, seed);
     let mut progress = Progress::default();
     let said = process.stdout.take().ok_or("it says nothing")?;
     for line in BufReader::new(said).lines() {
-        // The last line may be cut.
+        // The last line may be incomplete.
         if !line.is_ok_and(|line| progress.hear(&line)) {
             break;
         }

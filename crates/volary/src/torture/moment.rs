@@ -10,12 +10,12 @@ use volary_sim::{Op, Ops, Progress, Volume};
 
 type Words<T> = std::result::Result<T, String>;
 
-/// When a process is killed.
+/// The moment at which a process is killed.
 #[derive(Clone, Copy)]
 pub(super) struct Moment {
-    /// In this operation of its script,
+    /// The operation of its script during which it is killed.
     pub(super) op: usize,
-    /// or so long after that has begun.
+    /// How long to spin after that operation has begun.
     spins: u64,
 }
 
@@ -27,17 +27,16 @@ impl Moment {
         Self { op, spins }
     }
 
-    /// Lets the time pass from the beginning of the operation on.
+    /// Spins from the beginning of the operation to the moment.
     pub(super) fn pass(self) {
         (0..self.spins).for_each(|_| std::hint::spin_loop());
     }
 }
 
-/// Does a script by `act`, which is told how far it is, and kills the process that serves the volume at
-/// some moment, at the end at the latest; `killed` is called then.
-///
+/// Runs a script by `act`, which gets the progress. Kills the process that serves the volume at
+/// some moment, at the end at the latest, and then calls `killed`.
 /// # Errors
-/// In words; of operations before that moment.
+/// Those of operations before that moment, in words.
 pub(super) fn killed_midway(
     volume: &Volume,
     process: &mut Child,
@@ -51,7 +50,7 @@ pub(super) fn killed_midway(
     let (now, told) = mpsc::channel();
     let done = thread::scope(|scope| {
         let killer = scope.spawn(move || {
-            // Who tells, or has gone, is as good.
+            // A message and a closed channel both mean that the time has come.
             let _ = told.recv();
             at.pass();
             let sent = process.kill();

@@ -1,4 +1,4 @@
-//! A volume that is worked on through its mount, whose server is killed.
+//! Runs a script on a mounted volume, and kills its server.
 
 use super::moment::killed_midway;
 use std::fs::{self, File, OpenOptions};
@@ -14,14 +14,14 @@ use volary_sim::{Op, Ops, Progress, Volume};
 
 type Words<T> = std::result::Result<T, String>;
 
-/// What a server says once its volume is mounted.
+/// The line that a server prints once its volume is mounted.
 const MOUNTED: &str = "mounted";
 
-/// Bytes in a page of the kernel's, at the least.
+/// The least size of a page of the kernel, in bytes.
 pub(super) const PAGE: u64 = 4096;
 
-/// What the process does that is killed: serves a volume on a directory. `say` is
-/// given a line once it is mounted.
+/// Does what the killed process has to do: serves a volume on a directory. Calls `say` once it is
+/// mounted.
 ///
 /// # Errors
 /// In words.
@@ -40,12 +40,12 @@ pub(super) fn serve(
     mounted.wait().map_err(|e| e.to_string())
 }
 
-/// Does a script on the directory on which a process serves the volume, and kills that
-/// at some moment, at the end at the latest. `script` is then what was really done: a
-/// write for which there was no room may have been done in part.
+/// Runs a script in the directory on which a process serves the volume. Kills the process at some
+/// moment, at the end at the latest. Changes `script` to what was really done: a write that ran out
+/// of space may have been done in part.
 ///
 /// # Errors
-/// In words; of operations before that moment.
+/// Those of operations before that moment, in words.
 pub(super) fn driven(
     volume: &Volume,
     process: &mut Child,
@@ -69,8 +69,8 @@ pub(super) fn driven(
     killed_midway(volume, process, &asked, seed, act, || ())
 }
 
-/// Does an operation that can be done, as a program does; `tag` is that of the file
-/// it is about. What was done of it, if that is not all.
+/// Does an operation as a program does; `tag` is that of the file concerned. Returns the part that
+/// was done, if not all of it was.
 fn perform(root: &Path, op: &Op, tag: u32) -> Result<Option<Op>> {
     let place = |path: &str| -> PathBuf { root.join(path.trim_start_matches('/')) };
     let write = |path: &str| OpenOptions::new().write(true).open(place(path));
@@ -88,13 +88,13 @@ fn perform(root: &Path, op: &Op, tag: u32) -> Result<Option<Op>> {
         }
         Op::Truncate(path, len) => write(path).and_then(|file| file.set_len(*len)),
         Op::Fsync(path) => File::open(place(path)).and_then(|file| file.sync_all()),
-        // The kernel tells a FUSE server of no other sync.
+        // The kernel passes no other sync to a FUSE server.
         Op::Sync | Op::Detach => File::open(root).and_then(|dir| dir.sync_all()),
     };
     done.map(|()| None).map_err(|e| error(&e))
 }
 
-/// Writes; how many bytes there was room for, if for any.
+/// Writes bytes. If space runs out after some of them, returns how many were written.
 fn written(file: &File, bytes: &[u8], at: u64) -> io::Result<usize> {
     let mut done = 0;
     while let Some(rest) = bytes.get(done..).filter(|rest| !rest.is_empty()) {

@@ -1,4 +1,4 @@
-//! A volume that is worked on by a client of `volary serve`, which is killed.
+//! Runs a script as a client of `volary serve`, which is killed.
 
 use super::moment::{Moment, killed_midway};
 use std::ffi::OsString;
@@ -17,28 +17,29 @@ use volary_smb_client::{Client, Fail, How, access, disposition, status};
 
 type Words<T> = std::result::Result<T, String>;
 
-/// What a client of a served volume speaks.
+/// The protocol of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
-    /// NFS version 3: what a COMMIT, and what a change of names, has answered is durable.
+    /// NFS version 3: what an answered COMMIT covers is durable, and so is an answered change of
+    /// names.
     Nfs,
-    /// SMB 2.1: what a FLUSH has answered is durable, and all else when the volume's
-    /// commit time has passed.
+    /// SMB 2.1: what an answered FLUSH covers is durable. Everything else is durable once the
+    /// volume's commit time has passed.
     Smb,
 }
 
-/// A volume that is served by a process of its own.
+/// A volume that a separate process serves.
 #[derive(Clone, Copy, Debug)]
 pub struct Served {
-    /// What its client speaks.
+    /// The protocol of its client.
     pub by: Protocol,
-    /// Once in a round the client of SMB does nothing until the image holds what it was
-    /// answered, so long at most: the commit time, which is half a second unless the
-    /// volume has another, and a margin.
+    /// Once in a round, the SMB client waits until the image holds everything that was answered.
+    /// This is the longest wait: a margin after the commit time, which is half a second unless the
+    /// volume has another.
     pub patience: Duration,
 }
 
-/// The commit time of volumes without one of their own, as the option says it.
+/// The commit time for volumes without their own, as an option.
 const COMMIT: &str = "commit=0.5";
 
 const USER: &str = "torture";
@@ -46,7 +47,7 @@ const PASSWORD: &str = "torture";
 const DIRECTORY: u32 = 1;
 
 impl Protocol {
-    /// As the command line says it.
+    /// Returns the protocol's name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Nfs => "nfs",
@@ -55,7 +56,7 @@ impl Protocol {
     }
 }
 
-/// Returns the process that is killed: `volary serve` on an image.
+/// Returns the command of the process to kill: `volary serve` on an image.
 pub(super) fn command(volume: &Volume, program: &Path, image: &Path, by: Protocol) -> Command {
     let mut command = Command::new(program);
     let option = format!("--{}", by.name());
@@ -82,10 +83,11 @@ pub(super) fn command(volume: &Volume, program: &Path, image: &Path, by: Protoco
     command
 }
 
-/// Does a script as a client of the process, and kills that at some moment.
+/// Runs a script as a client of the process, and kills the process at some moment.
 ///
 /// # Errors
-/// In words; of operations before that moment; of what the image does not hold in time.
+/// Those of operations before that moment, in words; also if the image does not hold the
+/// acknowledged changes in time.
 pub(super) fn driven(
     volume: &Volume,
     process: &mut Child,
@@ -108,10 +110,10 @@ pub(super) fn driven(
             let act = |i, op: &Op, tag, _: &mut Progress| {
                 volary_sim::perform(&fs, &context(i, &cancel), op, tag)
             };
-            // Calls that nobody answers any more are not waited for.
+            // After the kill, pending calls get no answer, so they are cancelled.
             let killed = || cancel.set();
             let progress = killed_midway(volume, process, script, seed, act, killed)?;
-            // Names are durable when they are answered, and so is content once it is closed.
+            // Names are durable once they are answered, and content once its file is closed.
             let kept = progress.done.len();
             Ok(Progress { kept, ..progress })
         }
@@ -131,13 +133,13 @@ pub(super) fn driven(
     }
 }
 
-/// Returns where it says that it serves.
+/// Returns the address that the server prints.
 fn address(line: &str, by: Protocol) -> Option<SocketAddr> {
     let (_, rest) = line.split_once(&format!("\"{}\":\"", by.name()))?;
     rest.split('"').next()?.parse().ok()
 }
 
-/// Returns the export, by the driver that others have for it.
+/// Mounts the export with the NFS client driver.
 fn mounted(at: SocketAddr, name: &str) -> Result<Fs> {
     let location = Location::parse(format!("{at}/{name}?timeout=60").as_bytes())?;
     let options = NfsOptions::default().with(&location, &Options::new())?;
@@ -153,7 +155,7 @@ fn context(i: usize, cancel: &Cancel) -> Ctx<'_> {
     }
 }
 
-/// Waits until a copy of the image, recovered, holds what was acknowledged.
+/// Waits until a recovered copy of the image holds what was acknowledged.
 #[expect(
     clippy::disallowed_methods,
     reason = "nothing tells when a server has made something durable"
@@ -185,7 +187,7 @@ fn copied(image: &Path) -> Words<Arc<dyn BlockDevice>> {
     Ok(Arc::new(MemDevice::from_vec(bytes)))
 }
 
-/// Does an operation as a client of SMB; `tag` is that of the file it is about.
+/// Does an operation as a client of SMB; `tag` is that of the file concerned.
 fn perform(client: &Client, op: &Op, tag: u32) -> Result<()> {
     let at = |path: &str, how: How, work: &dyn Fn(_) -> std::result::Result<(), Fail>| {
         let open = client.open(&named(path), &how)?.open;
@@ -230,7 +232,7 @@ fn perform(client: &Client, op: &Op, tag: u32) -> Result<()> {
     done.map_err(|fail| error(fail, op))
 }
 
-/// Returns a path as SMB has it.
+/// Returns a path in SMB's form.
 fn named(path: &str) -> String {
     path.trim_start_matches('/').replace('/', "\\")
 }
@@ -238,7 +240,7 @@ fn named(path: &str) -> String {
 fn error(fail: Fail, op: &Op) -> Error {
     let kind = match fail {
         Fail::Status(status::DISK_FULL) => Kind::NoSpace,
-        // A directory is not replaced: it did nothing, as where there is no room.
+        // SMB does not replace a directory. The operation did nothing, as if space had run out.
         Fail::Status(status::ACCESS_DENIED) if matches!(op, Op::Rename(..)) => Kind::NoSpace,
         Fail::Status(_) | Fail::Gone => Kind::Io,
     };

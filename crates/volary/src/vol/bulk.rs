@@ -1,4 +1,4 @@
-//! Whole trees, in the order in which they lie on the device.
+//! Reads whole trees in device order.
 
 use super::clock;
 use super::error::VolResult;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use volary_bulk::{BulkFileRead, Consumer, Files, Options, Read, Shuffle, Summary};
 use volary_core::{Caps, Result};
 
-/// A bulk read that is about to begin; see [`Vol::bulk`](crate::Vol::bulk).
+/// A bulk read that has not begun yet; see [`Vol::bulk`](crate::Vol::bulk).
 #[derive(Debug)]
 pub struct BulkRead {
     held: Arc<Held>,
@@ -40,19 +40,19 @@ impl BulkRead {
         self
     }
 
-    /// Delivers in a loader's order: at random, the same for each seed, among about `window` bytes of files at a
-    /// time.
+    /// Delivers in a loader's order: random, but the same for each seed, within a window of about
+    /// `window` bytes of files.
     #[must_use]
     pub fn shuffle(mut self, seed: u64, window: u64) -> Self {
         self.options.shuffle = Some(Shuffle { seed, window });
         self
     }
 
-    /// Begins, and returns what is read, one after the other. Files larger than
+    /// Begins to read, and returns an iterator over the files. Files larger than
     /// [`whole_max`](Options::whole_max) come in chunks.
     ///
     /// # Errors
-    /// `Invalid` for options; `Io` if what was written before cannot be.
+    /// `Invalid` for options; `Io` if earlier changes cannot be written.
     pub fn files(self) -> VolResult<BulkFiles> {
         let begun = self.source().and_then(|source| {
             let options = self.options.clone();
@@ -65,8 +65,8 @@ impl BulkRead {
         })
     }
 
-    /// Delivers everything to `consumer`, which is called on as many threads as
-    /// [`workers`](Options::workers) says, and copies nothing.
+    /// Delivers everything to `consumer` without a copy. Calls it on as many threads as
+    /// [`workers`](Options::workers) says.
     ///
     /// # Errors
     /// As [`files`](Self::files).
@@ -78,7 +78,7 @@ impl BulkRead {
         run.map_err(|e| self.held.failed("read", e))
     }
 
-    /// Returns what is read, and from where. What was written so far is on the device then.
+    /// Returns the source to read, after writing all changes so far to the device.
     fn source(&self) -> Result<volary_bulk::Source> {
         let held = &self.held;
         let changes = held.volume.caps().has(Caps::WRITE);
@@ -92,7 +92,7 @@ impl BulkRead {
         };
         let is_elsewhere = match held.source {
             Source::Image { .. } | Source::Memory { .. } => false,
-            // What a scheme reads may be changed by others.
+            // Others may change what a scheme reads.
             Source::Host { .. } | Source::Scheme { .. } => true,
             #[cfg(feature = "nfs-client")]
             Source::Nfs(_) => true,
@@ -105,7 +105,7 @@ impl BulkRead {
     }
 }
 
-/// What a bulk read delivers, one after the other. Dropped, it ends.
+/// Iterates over the parts of a bulk read. Dropping it ends the read.
 pub struct BulkFiles {
     files: Files,
     _held: Arc<Held>,

@@ -5,28 +5,29 @@ use super::options::VolOptions;
 use std::ffi::OsStr;
 use volary_core::{Answer, Check, CheckMode, CheckReport, Finding, Quiet, Result};
 
-/// What a check told.
+/// The result of a check.
 #[derive(Clone, Debug)]
 pub struct Checked {
-    /// In figures.
+    /// The result in figures.
     pub report: CheckReport,
-    /// Each thing that was found, in order; notes too.
+    /// All findings in order, with notes.
     pub findings: Vec<Finding>,
 }
 
 impl Checked {
-    /// Returns whether nothing is wrong, or nothing any more.
+    /// Returns whether no faults are left.
     pub fn is_clean(&self) -> bool {
         self.report.left() == 0
     }
 }
 
 impl VolOptions {
-    /// Checks a volume that nobody has open, and mends it as far as `mode` allows. [`CheckMode::Ask`] mends nothing:
-    /// there is nobody to ask.
+    /// Checks a volume that nobody has open, and mends it as far as `mode` allows.
+    /// [`CheckMode::Ask`] mends nothing, as there is nobody to ask.
     ///
     /// # Errors
-    /// As [`Vol::check`](crate::Vol::check); `Unsupported` of a format that is not mended; `Interrupted`.
+    /// As [`Vol::check`](crate::Vol::check); `Unsupported` if the format cannot mend;
+    /// `Interrupted`.
     pub fn check(&self, source: impl AsRef<OsStr>, mode: CheckMode) -> VolResult<Checked> {
         let source = self.parsed(source.as_ref())?;
         let check = || -> Result<Checked> {

@@ -1,8 +1,8 @@
-//! The system's clock, which a [`Vol`](crate::Vol) goes by unless its user gives another.
+//! The system's clock, which a [`Vol`](crate::Vol) uses unless its user sets another.
 
 use volary_core::Time;
 
-/// Returns the time now.
+/// Returns the current time.
 #[expect(clippy::disallowed_methods, reason = "the façade's user has a clock")]
 pub(super) fn system() -> Time {
     std::time::SystemTime::now().into()

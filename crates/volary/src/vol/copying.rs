@@ -11,7 +11,7 @@ use volary_copy::{
 };
 use volary_core::{Error, Kind};
 
-/// Copies what is at a path of the host to a path in the volume.
+/// Copies a path of the host to a path in the volume.
 ///
 /// # Errors
 /// As [`Vol::copy_in`](crate::Vol::copy_in).
@@ -20,7 +20,7 @@ pub(super) fn copy_in(held: &Held, from: &Path, to: &[u8]) -> VolResult<Summary>
     copy(held, origin, Target::Volume(place(held, to)))
 }
 
-/// Copies what is at a path in the volume to a path of the host.
+/// Copies a path in the volume to a path of the host.
 ///
 /// # Errors
 /// As [`Vol::copy_out`](crate::Vol::copy_out).
@@ -66,12 +66,12 @@ fn noted(failure: &Failure) -> Error {
     Error::note(failure.kind(), failure.to_string())
 }
 
-/// Keeps the first of what was not copied, or not whole.
+/// Keeps the first failure of a copy.
 struct First(Mutex<Option<Error>>);
 
 impl First {
     fn keep(&self, e: Error) {
-        // One that is there is whole whoever panicked.
+        // The stored error is complete, even if another thread has panicked.
         let mut first = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         first.get_or_insert(e);
     }

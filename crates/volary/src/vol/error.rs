@@ -7,7 +7,7 @@ use volary_core::{Error, Kind};
 /// The result of an operation of a [`Vol`](crate::Vol).
 pub type VolResult<T> = Result<T, VolError>;
 
-/// Why something was not done: `cannot read disk.img:/a: no such file or directory`.
+/// An error with what was tried and where: `cannot read disk.img:/a: no such file or directory`.
 #[derive(Debug)]
 pub struct VolError(Box<Parts>);
 
@@ -28,7 +28,7 @@ impl VolError {
         }))
     }
 
-    /// Returns what a program can act on.
+    /// Returns the kind of error, for programs.
     pub fn kind(&self) -> Kind {
         self.0.error.kind()
     }
@@ -38,13 +38,13 @@ impl VolError {
         self.0.doing
     }
 
-    /// Returns the volume or the place in it, as people write it: `disk.img:/a`. Bytes that a terminal could not
-    /// show are escaped.
+    /// Returns the volume or the place in it, as people write it: `disk.img:/a`. Unprintable bytes
+    /// are escaped.
     pub fn place(&self) -> &str {
         &self.0.place
     }
 
-    /// Returns what went wrong, with its details.
+    /// Returns the error, with its details.
     pub fn error(&self) -> &Error {
         &self.0.error
     }
@@ -73,7 +73,7 @@ impl From<VolError> for io::Error {
     }
 }
 
-/// Returns the standard library's word for a kind.
+/// Returns the standard library's kind for a kind.
 fn io_kind(kind: Kind) -> io::ErrorKind {
     match kind {
         Kind::NotFound => io::ErrorKind::NotFound,

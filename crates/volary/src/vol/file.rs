@@ -1,4 +1,4 @@
-//! [`VolFile`]: an open file, read and written as files of the host are.
+//! [`VolFile`]: an open file, with the interface of files of the host.
 
 use super::error::{VolError, VolResult};
 use super::held::{Held, whatever_goes_meanwhile};
@@ -12,23 +12,24 @@ use volary_session::{Follow, OpenHow};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileHow {
     mode: Mode,
-    /// What is done if the file is there, or not; `None` opens what is there.
+    /// What to do if the file exists or does not; `None` opens an existing one.
     create: Option<Create>,
     append: bool,
 }
 
 impl FileHow {
-    /// To read a file that is there: `r` of fopen(3).
+    /// To read an existing file: `r` of fopen(3).
     pub const READ: Self = Self::of(Mode::Read, None);
-    /// To write a file from nothing, whether it is there or not: `w`.
+    /// To write a file, which is made, or emptied if it exists: `w`.
     pub const WRITE: Self = Self::of(Mode::Write, Some(Create::Truncate));
-    /// To write a file that is not there: `wx`.
+    /// To write a new file, which must not exist: `wx`.
     pub const NEW: Self = Self::of(Mode::Write, Some(Create::New));
-    /// To read and write a file that is there: `r+`.
+    /// To read and write an existing file: `r+`.
     pub const UPDATE: Self = Self::of(Mode::ReadWrite, None);
-    /// To read and write a file, which is made if it is not there.
+    /// To read and write a file, which is made if it does not exist.
     pub const UPDATE_OR_NEW: Self = Self::of(Mode::ReadWrite, Some(Create::Open));
-    /// To add to a file, which is made if it is not there: each write goes to the end as it is then. `a`.
+    /// To append to a file, which is made if it does not exist: `a`. Each write goes to the current
+    /// end.
     pub const APPEND: Self = Self {
         append: true,
         ..Self::of(Mode::Write, Some(Create::Open))
@@ -45,14 +46,14 @@ impl FileHow {
 
 /// An open file of a volume. It outlives its name, and keeps the volume open.
 ///
-/// Reading and writing go straight to the volume: wrap it in a [`BufReader`](std::io::BufReader) or
-/// [`BufWriter`](std::io::BufWriter) for small pieces. [`close`](Self::close) tells what went wrong at last;
-/// dropping it does not.
+/// Reading and writing go straight to the volume: wrap the file in a
+/// [`BufReader`](std::io::BufReader) or [`BufWriter`](std::io::BufWriter) for small pieces.
+/// [`close`](Self::close) returns late errors; dropping does not.
 pub struct VolFile {
     held: Arc<Held>,
     path: Vec<u8>,
     open: OpenId,
-    /// Where the next read or write begins.
+    /// The offset of the next read or write.
     at: u64,
     is_open: bool,
 }
@@ -70,20 +71,20 @@ impl VolFile {
         })
     }
 
-    /// Reads at byte `offset`, and returns how many bytes were read: fewer than asked for only at the end of the
-    /// file. Where [`Read`] goes on stays as it is.
+    /// Reads at byte `offset`, and returns the number of bytes read: less than asked for only at
+    /// the end of the file. Does not move the position of [`Read`].
     ///
     /// # Errors
-    /// `Access` if it was opened for writing only; `Corrupt`; `Io`.
+    /// `Access` if the file was opened for writing only; `Corrupt`; `Io`.
     pub fn read_at(&self, offset: u64, buf: &mut [u8]) -> VolResult<usize> {
         let read = self.held.session.read(self.open, offset, buf);
         read.map_err(|e| self.failed("read", e))
     }
 
-    /// Writes all of `bytes` at byte `offset`; at the end if it was opened to append.
+    /// Writes all of `bytes` at byte `offset`, or at the end if the file was opened to append.
     ///
     /// # Errors
-    /// `Access` if it was opened for reading only; `TooBig`, `NoSpace`, `Io`.
+    /// `Access` if the file was opened for reading only; `TooBig`, `NoSpace`, `Io`.
     pub fn write_at(&self, offset: u64, bytes: &[u8]) -> VolResult<()> {
         self.put_at(offset, bytes).map(drop)
     }
@@ -93,13 +94,13 @@ impl VolFile {
         written.map_err(|e| self.failed("write", e))
     }
 
-    /// Writes all of `bytes` where the last write ended.
+    /// Writes all of `bytes` at the current position.
     pub(super) fn put(&mut self, bytes: &[u8]) -> VolResult<()> {
         self.at = self.put_at(self.at, bytes)?;
         Ok(())
     }
 
-    /// Returns what is known of the file.
+    /// Returns the file's attributes.
     ///
     /// # Errors
     /// None of its own.
@@ -108,10 +109,10 @@ impl VolFile {
         attr.map_err(|e| self.failed("look at", e))
     }
 
-    /// Cuts the file to `len` bytes, or fills it with zeros up to there.
+    /// Truncates the file to `len` bytes, or extends it to them with zeros.
     ///
     /// # Errors
-    /// `Access` if it was opened for reading only; `TooBig`, `NoSpace`.
+    /// `Access` if the file was opened for reading only; `TooBig`, `NoSpace`.
     pub fn set_len(&self, len: u64) -> VolResult<()> {
         let set = SetAttr::size(len);
         let set = self.held.session.setattr_open(self.open, &set);
@@ -119,7 +120,7 @@ impl VolFile {
             .map_err(|e| self.failed("set the length of", e))
     }
 
-    /// Makes what was written durable.
+    /// Makes earlier writes durable.
     ///
     /// # Errors
     /// `Io`, `NoSpace`.
@@ -128,10 +129,10 @@ impl VolFile {
         synced.map_err(|e| self.failed("sync", e))
     }
 
-    /// Ends it.
+    /// Closes the file.
     ///
     /// # Errors
-    /// Of earlier writes. It is closed all the same.
+    /// Those of earlier writes. The file is closed all the same.
     pub fn close(mut self) -> VolResult<()> {
         self.is_open = false;
         let closed = self.held.session.close(self.open);
@@ -143,7 +144,7 @@ impl VolFile {
     }
 }
 
-/// Opens what a path leads to, or makes it.
+/// Opens the file at a path, or makes it.
 fn open(held: &Held, path: &[u8], how: FileHow) -> Result<OpenId> {
     let open = OpenHow {
         append: how.append,
@@ -172,7 +173,7 @@ fn open(held: &Held, path: &[u8], how: FileHow) -> Result<OpenId> {
 impl Drop for VolFile {
     fn drop(&mut self) {
         if self.is_open {
-            // Who wants to know closes.
+            // To see this error, a program calls `close`.
             let _ = self.held.session.close(self.open);
         }
     }
@@ -201,7 +202,7 @@ impl Write for VolFile {
         Ok(buf.len())
     }
 
-    /// Does nothing: nothing is kept back. [`sync`](Self::sync) makes it durable.
+    /// Does nothing, as writes are not buffered. [`sync`](Self::sync) makes them durable.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }

@@ -1,9 +1,9 @@
-//! [`Vol`] itself: what its clones share, and nothing of what they do.
+//! [`Vol`] itself: a handle on the state that its clones share. Its methods are elsewhere.
 
 use super::held::Held;
 use std::sync::Arc;
 
-/// A volume that is open, by paths: what [`std::fs`] is for the host.
+/// An open volume, accessed by paths, as [`std::fs`] does for the host.
 ///
 /// ```
 /// use volary::Vol;
@@ -25,19 +25,22 @@ use std::sync::Arc;
 /// # }
 /// ```
 ///
-/// **Paths** are bytes, as volumes hold them: `&str`, `String` and `&[u8]` all do. They begin at the root, with a
-/// slash or without. Symlinks on the way are followed within the volume: no path leads out of it.
+/// **Paths** are bytes, as volumes store them: `&str`, `String` and `&[u8]` all work. They begin at
+/// the root, with or without a slash. Symlinks are followed within the volume: no path leads out of
+/// it.
 ///
-/// **Rights**: who can open the image may do all; modes and owners in it keep nothing from this handle. Those whom
-/// a server on it lets in have only the rights that its protocol gives them.
+/// **Rights**: whoever can open the image may do everything; modes and owners in it do not restrict
+/// this handle. Clients of a server on it have only the rights that its protocol gives them.
 ///
-/// **Threads**: a clone is another handle on the same volume, and all methods take `&self`: use it from as many
-/// threads as you like. Each operation happens as a whole or not at all, unless it says otherwise.
+/// **Threads**: a clone is another handle on the same volume. All methods take `&self`, so any
+/// number of threads can use it. Each operation happens as a whole or not at all, unless it says
+/// otherwise.
 ///
-/// **The end**: [`close`](Self::close) makes everything durable and marks the volume as cleanly left. Dropping the
-/// last handle does so too, but cannot tell what went wrong: programs that write should close. While a volume is open
-/// for changes, what was written becomes durable within seconds ([`VolOptions::commit`](crate::VolOptions::commit)); [`sync`](Self::sync) makes
-/// it so at once.
+/// **The end**: [`close`](Self::close) makes everything durable and marks the volume as cleanly
+/// detached. Dropping the last handle does so too, but cannot return errors: programs that write
+/// should close. While a volume is open for changes, they become durable within seconds
+/// ([`VolOptions::commit`](crate::VolOptions::commit)). [`sync`](Self::sync) makes them durable at
+/// once.
 #[derive(Clone, Debug)]
 pub struct Vol {
     pub(super) held: Arc<Held>,

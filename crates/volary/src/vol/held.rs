@@ -11,25 +11,26 @@ use volary_core::{
 };
 use volary_session::{Follow, Session, Volume, VolumeOptions};
 
-/// The most that is reserved at once for a file whose size the volume says: a damaged one says anything.
+/// The most memory reserved at once for a file: the size that a damaged volume claims can be
+/// anything.
 const RESERVED_MAX: u64 = 16 << 20;
 
-/// An attached volume, with the session of who holds it. Dropped, it is detached.
+/// An attached volume, with its holder's session. Dropping it detaches the volume.
 pub(super) struct Held {
     pub(super) source: Source,
-    /// What the volume is made of, below the session.
+    /// The file system below the session.
     #[cfg_attr(not(feature = "layers"), expect(dead_code, reason = "for layers"))]
     pub(super) fs: Fs,
     pub(super) volume: Arc<Volume>,
     pub(super) session: Session,
-    /// The device that its extents name places on; none under layers.
+    /// The device to which its extents refer; `None` under layers.
     #[cfg_attr(
         not(any(feature = "bulk", feature = "copy")),
         expect(dead_code, reason = "for bulk reads and copies")
     )]
     pub(super) device: Option<Arc<dyn BlockDevice>>,
     pub(super) options: VolOptions,
-    /// Another is to detach it.
+    /// Another `Held` will detach the volume.
     is_passed_on: bool,
 }
 
@@ -69,7 +70,7 @@ impl Held {
         VolError::new(doing, place, e)
     }
 
-    /// Runs `work` on what a path leads to; an error gets the place.
+    /// Runs `work` on the node at a path; adds the place to an error.
     pub(super) fn at<T>(
         &self,
         doing: &'static str,
@@ -79,12 +80,12 @@ impl Held {
         whatever_goes_meanwhile(work).map_err(|e| self.failed_at(doing, path, e))
     }
 
-    /// Returns what is known of what a path leads to.
+    /// Returns the attributes of the node at a path.
     pub(super) fn look(&self, path: &[u8], follow: Follow) -> VolResult<Attr> {
         self.at("find", path, || Ok(self.walk(path, follow)?.attr))
     }
 
-    /// Returns what a path leads to. The empty path is the root.
+    /// Returns the node at a path. The empty path is the root.
     ///
     /// # Errors
     /// As [`Session::walk`].
@@ -93,10 +94,10 @@ impl Held {
         self.session.walk(path, follow)
     }
 
-    /// Returns the directory that a path is in, and its name there.
+    /// Returns the directory of a path's last name, and that name.
     ///
     /// # Errors
-    /// As [`Session::walk_parent`]; `Busy` for the root, which is in none.
+    /// As [`Session::walk_parent`]; `Busy` for the root, which has no name.
     pub(super) fn parent(&self, path: &[u8]) -> Result<(NodeId, Vec<u8>)> {
         if path.iter().all(|&b| b == b'/') {
             let words = "this is the root of the volume";
@@ -105,7 +106,7 @@ impl Held {
         self.session.walk_parent(path)
     }
 
-    /// Returns what new files, directories and symlinks are made with. The session takes the mask's bits away.
+    /// Returns the attributes of new files. The session clears the umask's bits.
     pub(super) fn new_file(&self) -> SetAttr {
         self.owned(0o666)
     }
@@ -122,7 +123,7 @@ impl Held {
         SetAttr::owned(mode, self.options.uid, self.options.gid)
     }
 
-    /// Returns all that a file holds.
+    /// Returns the content of a file.
     ///
     /// # Errors
     /// `NotFound`, `IsDir`, `TooBig`; the driver's.
@@ -137,7 +138,7 @@ impl Held {
         read
     }
 
-    /// Room is made as bytes come: the size that a damaged volume says takes none.
+    /// Reads to the end. Allocates memory as bytes come, as a damaged volume may claim any size.
     fn read_to_end(&self, open: volary_core::OpenId, size: u64) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         let mut have = 0;
@@ -157,10 +158,10 @@ impl Held {
         }
     }
 
-    /// Puts the layers over the volume that its options name.
+    /// Puts the layers from the options over the volume.
     ///
     /// # Errors
-    /// As [`Vol::layer`](crate::Vol::layer); the volume is detached then.
+    /// As [`Vol::layer`](crate::Vol::layer); the volume is then detached.
     #[cfg(feature = "layers")]
     pub(super) fn under_all(mut self) -> Result<Self> {
         let options = self.options.clone();
@@ -183,7 +184,7 @@ impl Held {
         }
     }
 
-    /// Puts a layer over the volume, which nobody else holds.
+    /// Puts a layer over the volume, which has no other handle.
     ///
     /// # Errors
     /// As [`Vol::layer`](crate::Vol::layer).
@@ -191,7 +192,7 @@ impl Held {
     pub(super) fn layered(mut self, spec: &str) -> VolResult<Self> {
         let fs = self.options.under(self.fs.clone(), spec);
         let fs = fs.map_err(|e| self.failed("layer", e))?;
-        // The volume goes on, under the layer.
+        // The volume stays attached, under the layer.
         self.is_passed_on = true;
         Ok(Self::new(
             self.source.clone(),
@@ -202,13 +203,14 @@ impl Held {
     }
 }
 
-/// How often a path is walked anew.
+/// How often a path is walked at most.
 const WALKS_MAX: u32 = 16;
 
-/// Does `work` on what a path leads to, again if another has removed or replaced that in the middle of it.
+/// Runs `work` on the node at a path. Repeats it if another thread removed or replaced the node
+/// meanwhile.
 ///
 /// # Errors
-/// Of `work`; `Stale` of a volume that is closed.
+/// Those of `work`; `Stale` if the volume is closed.
 pub(super) fn whatever_goes_meanwhile<T>(work: impl Fn() -> Result<T>) -> Result<T> {
     for _ in 1..WALKS_MAX {
         match work() {
@@ -222,7 +224,7 @@ pub(super) fn whatever_goes_meanwhile<T>(work: impl Fn() -> Result<T>) -> Result
 impl Drop for Held {
     fn drop(&mut self) {
         if !self.is_passed_on {
-            // Who wants to know closes.
+            // To see this error, a program calls `close`.
             let _ = self.volume.detach();
         }
     }

@@ -1,27 +1,28 @@
-//! Images of new volumes, and what these are to be.
+//! Images for new volumes, and options of new volumes.
 
 use std::ffi::OsStr;
 use std::path::Path;
 use volary_block::FileDevice;
 use volary_core::{Error, Kind, Options, Result};
 
-/// What a file keeps the bytes of an image in.
+/// The file format of an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ImageFormat {
-    /// The bytes as they are; what was never written takes no room where the host can leave holes.
+    /// The bytes as they are. Parts that were never written take no space if the host supports
+    /// holes.
     Raw,
-    /// QEMU's format of images that grow.
+    /// QEMU's format for images that grow.
     Qcow2,
 }
 
-/// Ends of names that people expect another format of.
+/// File extensions of formats that volary cannot make.
 const FOREIGN: [&str; 7] = ["qcow", "qed", "vdi", "vhd", "vhdx", "vmdk", "dmg"];
 
 impl ImageFormat {
-    /// Returns what people expect of a file of this name.
+    /// Returns the format that people expect of a file with this name.
     ///
     /// # Errors
-    /// `Unsupported` for a format that is not made.
+    /// `Unsupported` for a format that volary cannot make.
     pub fn of(path: &Path) -> Result<Self> {
         let ending = path.extension().map(OsStr::to_ascii_lowercase);
         match ending.as_ref().and_then(|ending| ending.to_str()) {
@@ -34,7 +35,7 @@ impl ImageFormat {
         }
     }
 
-    /// Makes an image of `size` bytes, all zeros, where there is no file or an empty one.
+    /// Makes an image of `size` zero bytes. `path` must not exist, or be empty.
     ///
     /// # Errors
     /// As [`FileDevice::create`]; `Unsupported` without the feature `qcow2`.
@@ -52,7 +53,7 @@ impl ImageFormat {
     }
 }
 
-/// What a new volume is to be.
+/// Options of a new volume.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Making {
     pub(super) label: Option<String>,

@@ -12,27 +12,28 @@ use volary_session::{Follow, Listed, PATH_MAX};
 /// An entry of a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VolEntry {
-    /// Its name: bytes, as the volume has them.
+    /// Its name, in bytes as the volume stores it.
     pub name: Vec<u8>,
-    /// What it is.
+    /// The kind of its node.
     pub kind: FileKind,
     /// The node that it leads to.
     pub node: NodeId,
-    /// What is known of that; `None` if it is damaged.
+    /// The node's attributes; `None` if it is damaged.
     pub attr: Option<Attr>,
 }
 
 impl VolEntry {
-    /// Returns whether it is a directory.
+    /// Returns whether the entry is a directory.
     pub fn is_dir(&self) -> bool {
         self.kind == FileKind::Dir
     }
 }
 
-/// Entries that are read at once.
+/// The number of entries that are read at once.
 const BATCH: usize = 1024;
 
-/// Bytes that the entries of one directory may take: some two million of them. A server can list more without end.
+/// The most memory for the entries of one directory, in bytes: some two million entries. A server
+/// could list without end.
 const LISTING_MAX: usize = 512 << 20;
 
 /// Returns the entries of the directory at `path`.
@@ -50,7 +51,7 @@ pub(super) fn list(held: &Held, path: &[u8]) -> Result<Vec<VolEntry>> {
 /// Returns the entries of a directory, in the order in which they are stored.
 ///
 /// # Errors
-/// `TooBig` for a directory without end; the driver's.
+/// `TooBig` for a directory with too many entries; the driver's errors.
 pub(super) fn entries(held: &Held, dir: NodeId) -> Result<Vec<VolEntry>> {
     let open = held.session.open(dir, Mode::Read)?;
     let read = read_all(held, dir, open);
@@ -94,24 +95,24 @@ fn read_all(held: &Held, dir: NodeId, open: OpenId) -> Result<Vec<VolEntry>> {
     }
 }
 
-/// What a [`Walk`] came to.
+/// An entry that a [`Walk`] returns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Walked {
-    /// Its path, as the walk's was written.
+    /// Its path, which begins as the walk's path was written.
     pub path: Vec<u8>,
     /// The entry.
     pub entry: VolEntry,
 }
 
-/// A walk through all below a directory; see [`Vol::walk`](crate::Vol::walk).
+/// A walk through everything below a directory; see [`Vol::walk`](crate::Vol::walk).
 #[derive(Debug)]
 pub struct Walk {
     held: Arc<Held>,
     path: Vec<u8>,
-    /// Directories that are entered once: a damaged volume can have one in two places, or in itself.
+    /// Directories that were entered. On a damaged volume, one can be in two places, or in itself.
     seen: HashSet<NodeId>,
     levels: Vec<Level>,
-    /// What is entered next: the directory that was given last, `None` for the place where the walk begins.
+    /// The directory to enter next: the one returned last, or `None` for the beginning of the walk.
     next: Option<Option<NodeId>>,
 }
 
@@ -132,7 +133,7 @@ impl Walk {
         }
     }
 
-    /// Leaves out what is in the directory that was given last.
+    /// Skips the entries of the directory that was returned last.
     pub fn skip_dir(&mut self) {
         if let Some(Some(_)) = self.next {
             self.next = None;

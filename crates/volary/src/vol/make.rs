@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use volary_core::{Error, Kind, Make, Result};
 
-/// What can be said of a new volume.
+/// Options of a new volume.
 impl VolOptions {
     /// Gives a new volume a label.
     #[must_use]
@@ -21,37 +21,37 @@ impl VolOptions {
         self
     }
 
-    /// Sets what the random parts of a new volume (its serial number) are made from: the clock unless it is said.
+    /// Sets the seed of a new volume's random parts (its serial number). The default is the clock.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         self.making.seed = Some(seed);
         self
     }
 
-    /// Adds options of the format for a new volume, as `mkfs -o` has them: `unix,cluster=4096`.
+    /// Adds options of the format for a new volume, in the form of `mkfs -o`: `unix,cluster=4096`.
     #[must_use]
     pub fn make_options(mut self, options: &str) -> Self {
         self.making.options.add(options);
         self
     }
 
-    /// Sets what a new image keeps its bytes in: what its name ends with unless it is said.
+    /// Sets the file format of a new image. The default follows from the extension of its name.
     #[must_use]
     pub fn image_format(mut self, format: ImageFormat) -> Self {
         self.making.format = Some(format);
         self
     }
 
-    /// Makes a new volume even over an image, a partition or a block device that is there: all on it is lost. An
-    /// image file stands as it was until the new volume is made.
+    /// Allows a new volume to overwrite an existing image, partition or block device, with
+    /// everything on it. An image file stays as it is until the new volume is complete.
     #[must_use]
     pub fn overwrite(mut self) -> Self {
         self.making.overwrites = true;
         self
     }
 
-    /// Makes an image and a volume on it; see [`Vol::make`]. Of a partition or a block device that is overwritten,
-    /// `size` must be 0 or the one that it has.
+    /// Makes an image and a volume on it; see [`Vol::make`]. To overwrite a partition or a block
+    /// device, `size` must be 0 or the existing size.
     ///
     /// # Errors
     /// As there; `Invalid` for options.
@@ -79,13 +79,14 @@ impl VolOptions {
         }
     }
 
-    /// Makes an image of the format that `name` asks for. What could not be made whole is not left behind.
+    /// Makes an image in the format that `name` asks for. Removes it again if the volume cannot be
+    /// made.
     fn make_image(&self, path: &Path, name: &Path, kind: &str, size: u64) -> Result<()> {
         let format = self
             .making
             .format
             .map_or_else(|| ImageFormat::of(name), Ok)?;
-        // Before a file is made for nothing.
+        // Checks the kind first, before a file is made in vain.
         self.registry.kind_of(kind, size)?;
         format.make(path, size)?;
         let source = Source::Image {
@@ -93,12 +94,13 @@ impl VolOptions {
             partition: None,
         };
         self.make_in_place(&source, kind, 0).inspect_err(|_| {
-            // It was made just now and holds nothing.
+            // The file was made just now and holds nothing.
             let _ = fs::remove_file(path);
         })
     }
 
-    /// Makes a new image beside the one that is there, and renames it over that, which nobody may have open.
+    /// Makes a new image beside the existing one, and renames it over that. Nobody may have the old
+    /// image open.
     fn replace_image(&self, source: &Source, path: &Path, kind: &str, size: u64) -> Result<()> {
         let of_host = |e: std::io::Error| Error::note(Kind::Io, e.to_string());
         let opened = crate::open_source(source, false, (self.clock)());
@@ -119,7 +121,7 @@ impl VolOptions {
         })
     }
 
-    /// Makes a volume over all of what is there, of whose size it must be; 0 is any.
+    /// Makes a volume over an existing image or device. `size` must be 0 or its size.
     fn make_in_place(&self, source: &Source, kind: &str, size: u64) -> Result<()> {
         let now = (self.clock)();
         let device = crate::open_source(source, false, now)?;
@@ -150,7 +152,7 @@ impl VolOptions {
     }
 }
 
-/// Returns a name beside `path` that nothing has: of this process, and of this moment in it.
+/// Returns an unused name beside `path`, from this process's id and a counter.
 fn spare_beside(path: &Path) -> PathBuf {
     static NEXT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
     let number = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);

@@ -1,13 +1,14 @@
-//! [`Vol`]: a volume as programs use it, by paths.
+//! [`Vol`]: a volume accessed by paths, as programs use it.
 //!
 //! | module | what |
 //! |---|---|
-//! | `error`, `clock` | what went wrong and where; the system's clock |
-//! | `options`, `outside`, `image` | how a volume is opened; what layers need of this host; what an image is to be |
-//! | `held`, `handle` | the attached volume that clones of a [`Vol`] share, and what its paths lead to; `Vol` |
-//! | `opening`, `make`, `check` | a volume is opened; a new one; one that is checked |
-//! | `list`, `file`, `replace`, `tree`, `xattrs` | listings and walks; open files; writing a file whole; removing trees; attributes |
-//! | `copying`, `bulk`, `serving` | trees in and out; whole trees in the order in which they lie; servers on a volume |
+//! | `error`, `clock` | errors with their place; the system's clock |
+//! | `options`, `outside`, `image` | options; the host as layers see it; formats of images |
+//! | `held`, `handle` | the attached volume that clones of a [`Vol`] share; `Vol` itself |
+//! | `opening`, `make`, `check` | opening, making and checking a volume |
+//! | `list`, `file` | listings and walks; open files |
+//! | `replace`, `tree`, `xattrs` | replacing content; removing trees; extended attributes |
+//! | `copying`, `bulk`, `serving` | copying trees; reading trees in device order; servers |
 
 #[cfg(feature = "bulk")]
 mod bulk;
@@ -52,38 +53,39 @@ use std::sync::Arc;
 use volary_core::{Attr, FileKind, Kind, RenameFlags, SetAttr, SetTime, StatFs, Time};
 use volary_session::{Follow, Volume};
 
-/// Opening and ending.
+/// Opening and closing.
 impl Vol {
-    /// Opens a volume for reading. `source` is what holds it, as [`Source`](crate::Source) has it: an image file, a
-    /// partition of one (`disk.img#2`), `mem:`, `host:DIR`, `nfs://HOST/EXPORT`.
+    /// Opens a volume for reading. `source` is written as for [`Source`](crate::Source): an image
+    /// file, a partition of one (`disk.img#2`), `mem:`, `host:DIR`, `nfs://HOST/EXPORT`.
     ///
     /// # Errors
-    /// `NotFound`, `IsDir`, `Access`, `Busy` (another changes it), `Unsupported` for what is no volume that is known;
-    /// `Corrupt`; `Io`.
+    /// `NotFound`, `IsDir`, `Access`, `Busy` (another process changes it), `Unsupported` if it
+    /// holds no known volume; `Corrupt`; `Io`.
     pub fn open(source: impl AsRef<OsStr>) -> VolResult<Self> {
         Self::options().open(source)
     }
 
-    /// Opens a volume to change it.
+    /// Opens a volume for changes.
     ///
     /// # Errors
-    /// As [`open`](Self::open); `Busy` while others read it too; `ReadOnly` for a volume that is only read.
+    /// As [`open`](Self::open); `Busy` also while others read it; `ReadOnly` for a volume that can
+    /// only be read.
     pub fn edit(source: impl AsRef<OsStr>) -> VolResult<Self> {
         Self::options().edit(source)
     }
 
-    /// Makes an image of `size` bytes and a new volume on it, open for changes. `kind` is one of those that
-    /// `volary formats` lists: `fat32`, `ffs2`, `cedar`. What is there already is left alone:
-    /// [`VolOptions::overwrite`] makes a volume over it.
+    /// Makes an image of `size` bytes and a new volume on it, open for changes. `kind` is one that
+    /// `volary formats` lists: `fat32`, `ffs2`, `cedar`. An existing file is not overwritten;
+    /// [`VolOptions::overwrite`] allows that.
     ///
     /// # Errors
-    /// `Exists`; `NotFound` for the image's directory; `Invalid` for an unknown kind, and a size that the kind cannot
-    /// have; `Access`; `Io`. No image is left behind then.
+    /// `Exists`; `NotFound` for the image's directory; `Invalid` for an unknown kind, and for a
+    /// size that the kind cannot have; `Access`; `Io`. After an error, no image is left behind.
     pub fn make(image: impl AsRef<OsStr>, kind: &str, size: u64) -> VolResult<Self> {
         Self::options().make(image, kind, size)
     }
 
-    /// Returns the usual options, to change some of them.
+    /// Returns the default options, to change some of them.
     pub fn options() -> VolOptions {
         VolOptions::default()
     }
@@ -91,16 +93,16 @@ impl Vol {
     /// Checks a volume that nobody has open, and changes nothing.
     ///
     /// # Errors
-    /// As [`open`](Self::open); `Corrupt` if there is too little left to check.
+    /// As [`open`](Self::open); `Corrupt` if too little is left to check.
     pub fn check(source: impl AsRef<OsStr>) -> VolResult<Checked> {
         Self::options().check(source, volary_core::CheckMode::Look)
     }
 
-    /// Ends the use of the volume: makes everything durable and marks it as cleanly left. Other handles, files and
-    /// servers on it answer `Stale` from now on.
+    /// Closes the volume: makes everything durable and marks it as cleanly detached. Other handles,
+    /// files and servers on it answer `Stale` from now on.
     ///
     /// # Errors
-    /// What kept changes from being written; the volume is closed all the same.
+    /// If changes could not be written; the volume is closed all the same.
     pub fn close(self) -> VolResult<()> {
         let detached = self.held.volume.detach();
         detached.map_err(|e| self.held.failed("close", e))
@@ -124,12 +126,12 @@ impl Vol {
         told.map_err(|e| self.held.failed("look at the space of", e))
     }
 
-    /// Puts a layer over the volume, `NAME` or `NAME=ARGUMENT` as `volary layers` lists them: `casefold`,
-    /// `subtree=/docs`. Only as long as this is the one handle on it.
+    /// Puts a layer over the volume, `NAME` or `NAME=ARGUMENT` as `volary layers` lists them:
+    /// `casefold`, `subtree=/docs`. This must be the only handle on the volume.
     ///
     /// # Errors
-    /// `Invalid` for a layer that there is not, or that makes no sense here; `Busy` with other handles; the volume
-    /// is closed then.
+    /// `Invalid` for an unknown or unsuitable layer; `Busy` if there are other handles. After an
+    /// error, this handle is gone; the volume is closed with the last one.
     #[cfg(feature = "layers")]
     pub fn layer(self, spec: &str) -> VolResult<Self> {
         let held = Arc::try_unwrap(self.held).map_err(|held| {
@@ -139,8 +141,8 @@ impl Vol {
         held.layered(spec).map(Self::from)
     }
 
-    /// Returns what is below: the attached volume, for sessions with other rights and for what this handle does
-    /// not offer.
+    /// Returns the attached volume, for sessions with other rights and for everything that this
+    /// handle does not offer.
     pub fn volume(&self) -> &Arc<Volume> {
         &self.held.volume
     }
@@ -148,17 +150,17 @@ impl Vol {
 
 /// Files.
 impl Vol {
-    /// Returns all that a file holds.
+    /// Returns the content of a file.
     ///
     /// # Errors
-    /// `NotFound`, `IsDir`; `TooBig` if memory does not suffice; `Corrupt`; `Io`.
+    /// `NotFound`, `IsDir`; `TooBig` if memory runs out; `Corrupt`; `Io`.
     pub fn read(&self, path: impl AsRef<[u8]>) -> VolResult<Vec<u8>> {
         let path = path.as_ref();
         self.held.at("read", path, || self.held.read_whole(path))
     }
 
-    /// Reads at byte `offset`, and returns how many bytes were read: fewer than asked for only at the end of the
-    /// file. To read much of one file, open it.
+    /// Reads at byte `offset`, and returns the number of bytes read: less than asked for only at
+    /// the end of the file. To read much of one file, open it.
     ///
     /// # Errors
     /// As [`read`](Self::read).
@@ -166,10 +168,11 @@ impl Vol {
         self.open_file(path, FileHow::READ)?.read_at(offset, buf)
     }
 
-    /// Makes a file that holds `bytes`, or gives one that is there this content: until it is all written the old
-    /// content stands, after a failure and a power cut too. It is written under another name and renamed: room for
-    /// both is needed. Mode, owner and extended attributes stay; a file with several names is written in place, so that
-    /// all of them see it.
+    /// Makes a file with `bytes` as its content, or replaces the content of an existing one. Until
+    /// all is written, the old content stays, even after a failure or a power cut. The new content
+    /// is written under another name, which is then renamed, so both need space at once. Mode,
+    /// owner and extended attributes stay. A file with several names is written in place, so that
+    /// all of them see the change.
     ///
     /// # Errors
     /// `NotFound` for its directory; `IsDir`, `ReadOnly`, `NoSpace`, `Io`.
@@ -180,7 +183,7 @@ impl Vol {
         })
     }
 
-    /// Adds `bytes` at the end of a file, which is made if it is not there.
+    /// Appends `bytes` to a file, which is made if it does not exist.
     ///
     /// # Errors
     /// As [`write`](Self::write).
@@ -193,7 +196,8 @@ impl Vol {
     /// Opens a file: `vol.open_file("/a", FileHow::READ)`.
     ///
     /// # Errors
-    /// `NotFound` for [`FileHow::READ`] and [`FileHow::UPDATE`]; `Exists` for [`FileHow::NEW`]; `IsDir`; `ReadOnly`.
+    /// `NotFound` for [`FileHow::READ`] and [`FileHow::UPDATE`]; `Exists` for [`FileHow::NEW`];
+    /// `IsDir`; `ReadOnly`.
     pub fn open_file(&self, path: impl AsRef<[u8]>, how: FileHow) -> VolResult<VolFile> {
         VolFile::open(&self.held, path.as_ref(), how)
     }
@@ -201,7 +205,7 @@ impl Vol {
 
 /// Names.
 impl Vol {
-    /// Returns what is known of a file or directory; symlinks are followed.
+    /// Returns the attributes of a file or directory; follows symlinks.
     ///
     /// # Errors
     /// `NotFound`.
@@ -209,7 +213,7 @@ impl Vol {
         self.held.look(path.as_ref(), Follow::Yes)
     }
 
-    /// The same, of a symlink itself.
+    /// Returns the attributes of a file, directory, or symlink itself.
     ///
     /// # Errors
     /// `NotFound`.
@@ -217,10 +221,10 @@ impl Vol {
         self.held.look(path.as_ref(), Follow::No)
     }
 
-    /// Returns whether there is something of this name. A symlink that leads nowhere is not there.
+    /// Returns whether a path exists. A symlink that leads nowhere does not.
     ///
     /// # Errors
-    /// What keeps it from being known.
+    /// If it cannot be determined.
     pub fn exists(&self, path: impl AsRef<[u8]>) -> VolResult<bool> {
         match self.metadata(path) {
             Ok(_) => Ok(true),
@@ -229,8 +233,8 @@ impl Vol {
         }
     }
 
-    /// Returns the entries of a directory, without `.` and `..`, in the order in which they are stored: no order that
-    /// means anything on most formats. Sort them where order matters.
+    /// Returns the entries of a directory, without `.` and `..`, in the order in which they are
+    /// stored. On most formats this order means nothing; sort the entries if order matters.
     ///
     /// # Errors
     /// `NotFound`, `NotDir`; `TooBig` for more than some two million entries; `Corrupt`; `Io`.
@@ -239,9 +243,9 @@ impl Vol {
         self.held.at("list", path, || list::list(&self.held, path))
     }
 
-    /// Returns all below a directory, each directory before what is in it, in the order in which they are stored.
-    /// `path` itself is not among them. Symlinks are not followed. What cannot be read is an error in its
-    /// place; the walk goes on after it.
+    /// Returns everything below a directory, each directory before its entries, in the order in
+    /// which they are stored. `path` itself is not included. Symlinks are not followed. A directory
+    /// that cannot be read gives an error in its place, and the walk goes on.
     pub fn walk(&self, path: impl AsRef<[u8]>) -> Walk {
         Walk::new(Arc::clone(&self.held), path.as_ref())
     }
@@ -249,7 +253,7 @@ impl Vol {
     /// Makes a directory.
     ///
     /// # Errors
-    /// `NotFound` for the directory above; `Exists`; `ReadOnly`, `NoSpace`.
+    /// `NotFound` for the parent directory; `Exists`; `ReadOnly`, `NoSpace`.
     pub fn mkdir(&self, path: impl AsRef<[u8]>) -> VolResult<()> {
         let path = path.as_ref();
         self.held.at("make directory", path, || {
@@ -259,10 +263,11 @@ impl Vol {
         })
     }
 
-    /// Makes a directory and those above it, as far as they are not there.
+    /// Makes a directory, and missing ones above it.
     ///
     /// # Errors
-    /// `NotDir` for a file on the way; `ReadOnly`, `NoSpace`. Those that were made before stay.
+    /// `NotDir` for a file on the way; `ReadOnly`, `NoSpace`. Directories that were made before the
+    /// error stay.
     pub fn mkdir_all(&self, path: impl AsRef<[u8]>) -> VolResult<()> {
         let path = path.as_ref();
         self.held
@@ -279,19 +284,21 @@ impl Vol {
             .at("remove", path, || tree::remove(&self.held, path))
     }
 
-    /// Removes a file or a directory with all below it. Symlinks are removed, not followed.
+    /// Removes a file, or a directory with everything below it. Symlinks are removed, not followed.
     ///
     /// # Errors
-    /// `NotFound`, `ReadOnly`; the first that could not be removed: what was removed before is gone.
+    /// `NotFound`, `ReadOnly`; stops at the first node that cannot be removed. What was removed
+    /// before is gone.
     pub fn remove_all(&self, path: impl AsRef<[u8]>) -> VolResult<()> {
         tree::remove_all(&self.held, path.as_ref())
     }
 
-    /// Gives a file or directory another path, and replaces a file or an empty directory that has it.
+    /// Moves a file or directory to another path, and replaces an existing file or empty directory
+    /// there.
     ///
     /// # Errors
-    /// `NotFound`; `Invalid` for a directory that would go into itself; `IsDir`, `NotDir`, `NotEmpty` for what would
-    /// be replaced; `ReadOnly`.
+    /// `NotFound`; `Invalid` for a directory that would go into itself; `IsDir`, `NotDir`,
+    /// `NotEmpty` for the node that would be replaced; `ReadOnly`.
     pub fn rename(&self, from: impl AsRef<[u8]>, to: impl AsRef<[u8]>) -> VolResult<()> {
         let from = from.as_ref();
         self.held.at("rename", from, || {
@@ -302,10 +309,10 @@ impl Vol {
         })
     }
 
-    /// Makes a symlink at `path` that holds `target`, which need not lead anywhere.
+    /// Makes a symlink to `target`, which need not exist, at `path`.
     ///
     /// # Errors
-    /// `Exists`; `Unsupported` of volumes without symlinks; `ReadOnly`.
+    /// `Exists`; `Unsupported` if the volume has no symlinks; `ReadOnly`.
     pub fn symlink(&self, target: impl AsRef<[u8]>, path: impl AsRef<[u8]>) -> VolResult<()> {
         let path = path.as_ref();
         self.held.at("make symlink", path, || {
@@ -319,7 +326,8 @@ impl Vol {
     /// Gives a file one more name.
     ///
     /// # Errors
-    /// `NotFound`, `Exists`, `NotPermitted` for a directory; `Unsupported` of volumes without hard links.
+    /// `NotFound`, `Exists`, `NotPermitted` for a directory; `Unsupported` if the volume has no
+    /// hard links.
     pub fn hard_link(&self, file: impl AsRef<[u8]>, path: impl AsRef<[u8]>) -> VolResult<()> {
         let path = path.as_ref();
         self.held.at("link", path, || {
@@ -329,10 +337,10 @@ impl Vol {
         })
     }
 
-    /// Returns what a symlink holds.
+    /// Returns a symlink's target.
     ///
     /// # Errors
-    /// `NotFound`; `Invalid` for what is none.
+    /// `NotFound`; `Invalid` if the path is not a symlink.
     pub fn read_link(&self, path: impl AsRef<[u8]>) -> VolResult<Vec<u8>> {
         let path = path.as_ref();
         self.held.at("read symlink", path, || {
@@ -350,7 +358,7 @@ impl Vol {
     /// Changes attributes, all of them or none.
     ///
     /// # Errors
-    /// `NotFound`; `Unsupported` for what the volume cannot keep; `ReadOnly`.
+    /// `NotFound`; `Unsupported` for attributes that the volume cannot keep; `ReadOnly`.
     pub fn set_attr(&self, path: impl AsRef<[u8]>, set: &SetAttr) -> VolResult<()> {
         let path = path.as_ref();
         self.held.at("change", path, || {
@@ -380,8 +388,8 @@ impl Vol {
         self.set_attr(path, &set)
     }
 
-    /// Sets the times of the last access and the last change, each to the last moment before it that the format
-    /// can keep.
+    /// Sets the times of the last access and the last change, rounded down to the resolution of the
+    /// format.
     ///
     /// # Errors
     /// As [`set_attr`](Self::set_attr).
@@ -399,24 +407,25 @@ impl Vol {
         self.set_attr(path, &set)
     }
 
-    /// Returns the extended attributes of a file or directory; symlinks are followed.
+    /// Returns the extended attributes of a file or directory; follows symlinks.
     ///
     /// # Errors
-    /// `NotFound`; `Unsupported` of volumes without.
+    /// `NotFound`; `Unsupported` if the volume has none.
     pub fn xattrs(&self, path: impl AsRef<[u8]>) -> VolResult<Xattrs> {
         Xattrs::of(&self.held, path.as_ref())
     }
 }
 
-/// Uses of the whole.
+/// Copying, serving and bulk reads.
 impl Vol {
-    /// Copies a file or a tree of the host into the volume: into the directory `to` if that is one, else as `to`. A path
-    /// that ends with `/.` is all that is in a directory. Modes and times stay as far as the volume can keep them;
-    /// what is copied belongs to the volume's user. Symlinks are copied as symlinks.
+    /// Copies a file or a tree of the host into the volume: into `to` if that is a directory, else
+    /// to the path `to`. A path that ends with `/.` means all entries of a directory. Modes and
+    /// times are kept as far as the volume can. The volume's user owns the copies. Symlinks are
+    /// copied as symlinks.
     ///
     /// # Errors
-    /// The first of what could not be copied: all else is, unless the volume is full or takes no changes. For
-    /// other ways to copy, and to hear of each failure, see [`copy_place`](Self::copy_place).
+    /// The first failure. Everything else is copied, unless the volume is full or read-only. For
+    /// other ways to copy, and to see each failure, use [`copy_place`](Self::copy_place).
     #[cfg(feature = "copy")]
     pub fn copy_in(
         &self,
@@ -426,11 +435,12 @@ impl Vol {
         copying::copy_in(&self.held, from.as_ref(), to.as_ref())
     }
 
-    /// Copies a file or a tree of the volume to the host, the same way. Whatever names the volume has, nothing is
-    /// written outside of `to`.
+    /// Copies a file or a tree of the volume to the host in the same way. Whatever names the volume
+    /// has, nothing is written outside of `to`.
     ///
     /// # Errors
-    /// As [`copy_in`](Self::copy_in); for a damaged file, which is copied with zeros for what cannot be read.
+    /// As [`copy_in`](Self::copy_in); also for a damaged file, which is copied with zeros for
+    /// unreadable parts.
     #[cfg(feature = "copy")]
     pub fn copy_out(
         &self,
@@ -440,8 +450,9 @@ impl Vol {
         copying::copy_out(&self.held, from.as_ref(), to.as_ref())
     }
 
-    /// Returns a place in the volume, to copy from or to by [`copy::Copies`](volary_copy::Copies): between volumes, with owners
-    /// and all, with somebody who watches.
+    /// Returns a place in the volume, as a source or target for
+    /// [`copy::Copies`](volary_copy::Copies). These can copy between volumes, keep owners, and
+    /// report to an observer.
     #[cfg(feature = "copy")]
     pub fn copy_place(&self, path: impl AsRef<[u8]>) -> volary_copy::VolumePlace {
         copying::place(&self.held, path.as_ref())
@@ -453,7 +464,7 @@ impl Vol {
         Serve::new(Arc::clone(&self.held))
     }
 
-    /// Mounts the volume on a directory of this host, by FUSE, for as long as what is returned is held.
+    /// Mounts the volume on a directory of this host, by FUSE, until the result is dropped.
     ///
     /// # Errors
     /// As [`Serve::mount`].
@@ -462,7 +473,7 @@ impl Vol {
         self.serve().mount(dir)
     }
 
-    /// Reads all files below some paths whole, in the order in which they lie on the device:
+    /// Reads all files below some paths whole, in device order:
     /// `for file in vol.bulk(["/"]).files()?`.
     #[cfg(feature = "bulk")]
     pub fn bulk<P: AsRef<[u8]>>(&self, paths: impl IntoIterator<Item = P>) -> BulkRead {

@@ -1,4 +1,4 @@
-//! Volumes are opened as their options say.
+//! Opening volumes by their options.
 
 use super::error::{VolError, VolResult};
 use super::handle::Vol;
@@ -20,7 +20,7 @@ impl VolOptions {
         self.open_source(&self.parsed(source.as_ref())?, true)
     }
 
-    /// Opens a volume to change it; see [`Vol::edit`].
+    /// Opens a volume for changes; see [`Vol::edit`].
     ///
     /// # Errors
     /// As there; `Invalid` for options.
@@ -28,7 +28,7 @@ impl VolOptions {
         self.open_source(&self.parsed(source.as_ref())?, false)
     }
 
-    /// Opens what holds a volume, as [`Source`] has it.
+    /// Opens the volume of a [`Source`].
     ///
     /// # Errors
     /// As [`Vol::open`] and [`Vol::edit`].
@@ -37,7 +37,7 @@ impl VolOptions {
         self.opened(source, read_only, open)
     }
 
-    /// Opens the volume on a device of the program's own, called `name` in errors.
+    /// Opens the volume on a device that the program provides. Errors call it `name`.
     ///
     /// # Errors
     /// As [`Vol::open`] and [`Vol::edit`].
@@ -56,10 +56,10 @@ impl VolOptions {
         })
     }
 
-    /// Opens a file system of the program's own, which `attach` gives, called `name` in errors.
+    /// Opens a file system that the program provides by `attach`. Errors call it `name`.
     ///
     /// # Errors
-    /// Of `attach`; of layers.
+    /// Those of `attach`, and of layers.
     pub fn open_fs(
         &self,
         name: &str,
@@ -73,7 +73,7 @@ impl VolOptions {
         self.opened(&source, read_only, |how| Ok(attach(how)?.into()))
     }
 
-    /// Returns what is named so.
+    /// Parses a source.
     pub(super) fn parsed(&self, source: &OsStr) -> VolResult<Source> {
         let parsed = self.registry.source(source.as_bytes());
         parsed.map_err(|e| VolError::new("open", escape(source.as_bytes()), e))
@@ -97,7 +97,7 @@ impl VolOptions {
         Ok(held.into())
     }
 
-    /// Puts the layers over what was opened. What cannot be used is detached.
+    /// Puts the layers over an opened volume. Detaches it if it cannot be used.
     fn finish(self, source: &Source, read_only: bool, opened: Opened) -> Result<Held> {
         let Opened {
             fs,
@@ -113,7 +113,7 @@ impl VolOptions {
     }
 }
 
-/// Returns why a volume that is read by a replica takes no changes.
+/// Returns the error for changing a volume that is read by a replica.
 fn by_replica(replica: &Replica) -> Error {
     let Replica { what, home, at, .. } = replica;
     let words = format!(

@@ -10,8 +10,8 @@ use volary_core::Fs;
 use volary_core::{Attach, Options, Result, Time};
 use volary_session::Commit;
 
-/// How to open a volume, or make one: each method changes one thing, and one of [`open`](Self::open),
-/// [`edit`](Self::edit), [`make`](Self::make) and [`check`](Self::check) comes last.
+/// How to open a volume, or make one. Each method sets one option; a call of [`open`](Self::open),
+/// [`edit`](Self::edit), [`make`](Self::make) or [`check`](Self::check) comes last.
 ///
 /// ```no_run
 /// use volary::Vol;
@@ -58,10 +58,11 @@ impl Default for VolOptions {
     }
 }
 
-/// The mask where the host does not tell this process's.
+/// The umask if the host does not tell this process's.
 const UMASK: u32 = 0o022;
 
-/// Returns this process's mask. To ask the kernel by `umask(2)` is to change it, for all threads.
+/// Returns this process's umask. It is read from `/proc`, as `umask(2)` would change it for all
+/// threads.
 fn umask() -> u32 {
     let told = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = told.lines().find_map(|line| line.strip_prefix("Umask:"));
@@ -69,38 +70,38 @@ fn umask() -> u32 {
     mask.unwrap_or(UMASK)
 }
 
-/// What can be said.
+/// Options for opening.
 impl VolOptions {
-    /// Takes the volume as one of this kind or format (`fat32`, `ffs`), where it is not to be recognised.
+    /// Sets the kind or format of the volume (`fat32`, `ffs`), instead of recognising it.
     #[must_use]
     pub fn kind(mut self, kind: impl Into<String>) -> Self {
         self.kind = Some(kind.into());
         self
     }
 
-    /// Bounds the memory for caches, in bytes: 64 MiB unless it is said.
+    /// Sets the bound on the memory for caches, in bytes. The default is 64 MiB.
     #[must_use]
     pub fn memory(mut self, bytes: u64) -> Self {
         self.memory = bytes;
         self
     }
 
-    /// Adds options of the format, as `-o` of the command has them: `names=lower,uid=5`.
+    /// Adds options of the format, in the form of the command's `-o`: `names=lower,uid=5`.
     #[must_use]
     pub fn options(mut self, options: &str) -> Self {
         self.options.add(options);
         self
     }
 
-    /// Puts a layer over the volume, `NAME` or `NAME=ARGUMENT`; the first is the lowest.
+    /// Adds a layer over the volume, `NAME` or `NAME=ARGUMENT`; the first one is the lowest.
     #[must_use]
     pub fn layer(mut self, spec: impl Into<String>) -> Self {
         self.layers.push(spec.into());
         self
     }
 
-    /// Gives layers what they need of the world outside, in place of this host's files, clock and randomness: where
-    /// `trace` writes, and passphrases that are in no file.
+    /// Sets what layers use of the outside world, instead of this host's files, clock and
+    /// randomness. Examples are where `trace` writes, and passphrases that are in no file.
     #[cfg(feature = "layers")]
     #[must_use]
     pub fn outside(mut self, outside: Arc<dyn volary_layers::Outside>) -> Self {
@@ -108,36 +109,38 @@ impl VolOptions {
         self
     }
 
-    /// Opens volumes, and layers, as this registry has them: those that were built in unless it is said.
+    /// Sets the registry by which volumes and layers are opened. The default is the built-in one.
     #[must_use]
     pub fn registry(mut self, registry: impl Into<Arc<Registry>>) -> Self {
         self.registry = registry.into();
         self
     }
 
-    /// Makes this user and group the owners of what has no owner, and of new files: those of this process unless it is said.
+    /// Sets the user and group that own new files, and nodes without an owner. The default is this
+    /// process's.
     #[must_use]
     pub fn owner(mut self, uid: u32, gid: u32) -> Self {
         (self.uid, self.gid) = (uid, gid);
         self
     }
 
-    /// Takes these permission bits from new files and directories: those of this process unless it is said.
+    /// Sets the permission bits to clear in new files and directories. The default is this
+    /// process's umask.
     #[must_use]
     pub fn umask(mut self, umask: u32) -> Self {
         self.umask = umask & 0o777;
         self
     }
 
-    /// Tells the time of each change, in place of the system's clock. With [`Commit::WhenAsked`] and a seed, the same calls
-    /// make the same bytes.
+    /// Sets the clock for time stamps, instead of the system's. With [`Commit::WhenAsked`] and a
+    /// seed, the same calls make the same bytes.
     #[must_use]
     pub fn clock(mut self, clock: fn() -> Time) -> Self {
         self.clock = clock;
         self
     }
 
-    /// Says when changes become durable that nobody has asked to be: by themselves within seconds, unless it is said.
+    /// Sets when changes become durable without a sync. By default that happens within seconds.
     #[must_use]
     pub fn commit(mut self, commit: Commit) -> Self {
         self.commit = commit;
@@ -145,9 +148,9 @@ impl VolOptions {
     }
 }
 
-/// What is made of it.
+/// Uses of the options.
 impl VolOptions {
-    /// Returns the options as drivers have them.
+    /// Returns the options in the form for drivers.
     ///
     /// # Errors
     /// `Invalid` for an unknown kind.
@@ -167,7 +170,7 @@ impl VolOptions {
         })
     }
 
-    /// Puts the layer that `spec` names over `fs`.
+    /// Puts the layer that `spec` names over a file system.
     ///
     /// # Errors
     /// As [`Vol::layer`](crate::Vol::layer).

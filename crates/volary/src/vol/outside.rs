@@ -1,4 +1,4 @@
-//! This host, for the layers over a volume.
+//! This host, as the layers over a volume see it.
 
 use std::fmt;
 use std::fs::File;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use volary_core::{Error, Kind, Result, escape};
 use volary_layers::{Outside, Pace};
 
-/// What layers are given of the world outside.
+/// The outside world for layers.
 #[derive(Clone)]
 pub(super) struct Outsides(pub(super) Arc<dyn Outside>);
 
@@ -31,7 +31,7 @@ impl fmt::Debug for Outsides {
     }
 }
 
-/// This host: its files, its clock, its random numbers. It has nobody to ask for a passphrase.
+/// This host: its files, its clock, its random numbers. It cannot ask anybody for a passphrase.
 struct Host;
 
 impl Outside for Host {
@@ -65,11 +65,11 @@ impl Outside for Host {
 /// The longest passphrase that is read from a file, in bytes.
 const PASSPHRASE_MAX: u64 = 4096;
 
-/// Returns the first line of a file, which is a secret.
+/// Returns the first line of a file, for secrets.
 ///
 /// # Errors
-/// The host's; `Invalid` for a file on which others have rights, or that another user than root owns, and for an
-/// empty line.
+/// The host's; `Invalid` for a file that others have rights on, whose owner is neither root nor
+/// this user, or whose first line is empty.
 pub fn passphrase_in(path: &str) -> Result<Vec<u8>> {
     let file = File::open(path).map_err(|e| of_host(path, &e))?;
     let meta = file.metadata().map_err(|e| of_host(path, &e))?;
@@ -93,6 +93,12 @@ pub fn passphrase_in(path: &str) -> Result<Vec<u8>> {
     read.map_err(|e| of_host(path, &e))?;
     let end = text.iter().position(|&b| b == b'\n' || b == b'\r');
     text.truncate(end.unwrap_or(text.len()));
+    if text.is_empty() {
+        return Err(Error::note(
+            Kind::Invalid,
+            format!("{shown}: its first line is empty, which is no passphrase"),
+        ));
+    }
     Ok(text)
 }
 

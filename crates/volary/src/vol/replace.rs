@@ -1,4 +1,4 @@
-//! Files written whole: under another name, and renamed.
+//! Replaces the content of files by writing another file and renaming it.
 
 use super::held::Held;
 use volary_core::{
@@ -29,7 +29,7 @@ pub(super) fn write(held: &Held, path: &[u8], bytes: &[u8]) -> Result<()> {
     }
 }
 
-/// Where a file is, or would be made.
+/// The directory and the name of a file, which need not exist.
 struct Place {
     dir: NodeId,
     name: Vec<u8>,
@@ -59,7 +59,7 @@ fn in_place(held: &Held, found: &Entry, bytes: &[u8]) -> Result<()> {
     fill(held, open, bytes)
 }
 
-/// Writes what a file is to hold, and ends the open.
+/// Writes a file's content, and closes it.
 fn fill(held: &Held, open: OpenId, bytes: &[u8]) -> Result<()> {
     let written = match bytes.is_empty() {
         true => Ok(()),
@@ -79,12 +79,12 @@ fn by_rename(held: &Held, at: &Place, found: Option<&Entry>, bytes: &[u8]) -> Re
             session.rename(at.dir, &spare.name, at.dir, &at.name, flags)
         });
     filled.inspect_err(|_| {
-        // The error to tell is the first.
+        // Only the first error is reported.
         let _ = session.unlink(at.dir, &spare.name);
     })
 }
 
-/// A file under a name that nothing had.
+/// A temporary file with an unused name.
 struct Spare {
     name: Vec<u8>,
     node: NodeId,
@@ -92,9 +92,9 @@ struct Spare {
 }
 
 impl Spare {
-    /// Makes one, with a name that every format can keep.
+    /// Makes a temporary file, with a name that every format can keep.
     fn make(held: &Held, dir: NodeId) -> Result<Self> {
-        // From the first one on: the same calls leave the same bytes.
+        // Always counts from 0, so that the same calls leave the same bytes.
         for number in 0..SPARES_MAX {
             let name = format!("VOL{number:05X}.TMP").into_bytes();
             let set = held.new_file();
@@ -114,7 +114,7 @@ impl Spare {
     }
 }
 
-/// Gives `node` what the file in whose place it comes has besides its content.
+/// Copies the replaced file's attributes to `node`.
 fn keep(held: &Held, found: &Entry, node: NodeId) -> Result<()> {
     let (session, caps) = (&held.session, held.session.caps());
     if caps.has(Caps::XATTRS) {
@@ -125,7 +125,7 @@ fn keep(held: &Held, found: &Entry, node: NodeId) -> Result<()> {
     }
     let attr = &found.attr;
     if caps.has(Caps::MODES) {
-        // A change of the owner takes bits of the mode.
+        // Changing the owner clears bits of the mode, so the mode comes last.
         let owner = SetAttr {
             uid: Some(attr.uid),
             gid: Some(attr.gid),

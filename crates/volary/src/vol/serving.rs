@@ -1,4 +1,4 @@
-//! Servers on a volume, which end when what stands for them is dropped.
+//! Servers on a volume, which end when their handle is dropped.
 
 use super::error::VolResult;
 use super::held::Held;
@@ -9,8 +9,8 @@ use volary_core::Result;
 
 /// How a volume is served; see [`Vol::serve`](crate::Vol::serve).
 ///
-/// Each server may serve beside the others: all see each other's changes, opens and locks. Who uses one has the
-/// rights that its protocol gives them, not those of the program. For more than is offered here, start
+/// Several servers can serve a volume: they see each other's changes, opens and locks. A client has
+/// the rights that the protocol gives it, not those of the program. For further options, start
 /// `volary::nfs`, `volary::smb` and `volary::fuse` on [`Vol::volume`](crate::Vol::volume).
 #[derive(Clone, Debug)]
 pub struct Serve {
@@ -19,7 +19,8 @@ pub struct Serve {
     read_only: bool,
 }
 
-/// A server that runs. Dropped, it ends; [`stop`](Self::stop) tells what went wrong. It keeps the volume open.
+/// A running server, which keeps the volume open. Dropping it ends the server; [`stop`](Self::stop)
+/// does too, and returns errors.
 pub struct Served {
     running: Option<Running>,
     #[cfg(any(feature = "nfs", feature = "smb"))]
@@ -48,7 +49,8 @@ impl Serve {
         }
     }
 
-    /// Sets what clients see it as: the export `/NAME`, the share `NAME`. `volary` unless it is said.
+    /// Sets the name that clients see: the export `/NAME`, the share `NAME`. The default is
+    /// `volary`.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
@@ -62,12 +64,12 @@ impl Serve {
         self
     }
 
-    /// Serves NFSv3 at an address; port 0 is any that is free. Clients of this host alone are let in, each as who
-    /// they are, but root as nobody.
+    /// Serves NFSv3 at an address; with port 0, at any free port. Only clients on this host are let
+    /// in, each with its own user id, except that root becomes nobody.
     ///
     /// # Errors
-    /// `Busy` for an address that is in use; `Access` for a port that is root's; `Invalid` for a name that cannot
-    /// be one; `Io`.
+    /// `Busy` for an address in use; `Access` for a port that only root may use; `Invalid` for a
+    /// malformed name; `Io`.
     #[cfg(feature = "nfs")]
     pub fn nfs(&self, address: SocketAddr) -> VolResult<Served> {
         let begun = self.begin_nfs(address);
@@ -78,7 +80,8 @@ impl Serve {
 
     #[cfg(feature = "nfs")]
     fn begin_nfs(&self, address: SocketAddr) -> Result<volary_nfs::Server> {
-        /// Groups of the host's system are below, whatever a client says (login.defs(5)).
+        /// Smaller group ids are system groups of the host, which no client can claim
+        /// (login.defs(5)).
         const FIRST_GROUP: u32 = 1000;
         let mut key = [0; 16];
         let mut instance = [0; 8];
@@ -95,11 +98,12 @@ impl Serve {
         volary_nfs::serve(exports, &options).map_err(|e| of_host(&e))
     }
 
-    /// Serves SMB 2.1 to 3.1.1 at an address; port 0 is any that is free. One user is let in, by a password, who owns
-    /// what the program's user owns. Messages are signed, and encrypted if the address is not of this host alone.
+    /// Serves SMB 2.1 to 3.1.1 at an address; with port 0, at any free port. One user can log on by
+    /// a password, with the volume's user id and group. Messages are signed. They are also
+    /// encrypted unless the address is a loopback one.
     ///
     /// # Errors
-    /// As [`nfs`](Self::nfs); `Invalid` for an empty password.
+    /// As [`nfs`](Self::nfs); `Invalid` for an empty user name or password.
     #[cfg(feature = "smb")]
     pub fn smb(&self, address: SocketAddr, user: &str, password: &str) -> VolResult<Served> {
         let begun = self.begin_smb(address, user, password);
@@ -141,17 +145,17 @@ impl Serve {
         Ok((Running::Smb(server, thread), bound))
     }
 
-    /// Mounts the volume on a directory of this host, by FUSE, for the user who does.
+    /// Mounts the volume on a directory of this host by FUSE, for the current user.
     ///
     /// # Errors
-    /// `NotFound`, `NotDir`, `Access`, `Busy` for the directory; `Unsupported` if the host has no FUSE;
-    /// `NotPermitted`; `Io`.
+    /// `NotFound`, `NotDir`, `Access`, `Busy` for the directory; `Unsupported` if the host has no
+    /// FUSE; `NotPermitted`; `Io`.
     #[cfg(feature = "fuse")]
     pub fn mount(&self, dir: impl AsRef<std::path::Path>) -> VolResult<Served> {
         use volary_fuse::{Checks, Locks, MountOptions, Stop};
         let options = MountOptions {
             read_only: self.read_only,
-            // Other servers may use it as well.
+            // Other servers may use the volume too, so the session must check.
             checks: Checks::Session,
             locks: Locks::Session,
             ..MountOptions::default()
@@ -181,16 +185,17 @@ impl Serve {
 }
 
 impl Served {
-    /// Returns where it listens, with the port that it was given; `None` of a mount.
+    /// Returns the address of the server, with the port that it got; `None` for a mount.
     #[cfg(any(feature = "nfs", feature = "smb"))]
     pub fn address(&self) -> Option<SocketAddr> {
         self.address
     }
 
-    /// Ends it: what clients have begun is done first, and what they have open is closed. The volume stays open.
+    /// Ends the server: finishes requests that have begun, and closes clients' files. The volume
+    /// stays open.
     ///
     /// # Errors
-    /// What had ended it before; `Busy` for a mount that is in use.
+    /// The error that ended it before; `Busy` for a mount in use.
     pub fn stop(mut self) -> VolResult<()> {
         let stopped = self.running.take().map_or(Ok(()), Running::stop);
         stopped.map_err(|e| self.held.failed("stop serving", e))
@@ -217,7 +222,7 @@ impl Running {
 
 impl Drop for Served {
     fn drop(&mut self) {
-        // Who wants to know stops it.
+        // To see this error, a program calls `stop`.
         let _ = self.running.take().map(Running::stop);
     }
 }
@@ -235,7 +240,7 @@ fn of_host(e: &std::io::Error) -> volary_core::Error {
     volary_core::Error::note(kind, e.to_string())
 }
 
-/// Fills `bytes` with what nobody can guess.
+/// Fills `bytes` with unpredictable random bytes.
 #[cfg(feature = "nfs")]
 fn random(bytes: &mut [u8]) -> Result<()> {
     use std::io::Read;

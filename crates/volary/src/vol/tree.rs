@@ -1,4 +1,4 @@
-//! Directories made with those above them, and trees removed.
+//! Making directories with those above them, and removing trees.
 
 use super::error::VolResult;
 use super::held::Held;
@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use volary_core::{Error, FileKind, Kind, NodeId, Result};
 use volary_session::Follow;
 
-/// Makes a directory and those above it.
+/// Makes a directory, and missing ones above it.
 ///
 /// # Errors
 /// As [`Vol::mkdir_all`](crate::Vol::mkdir_all).
@@ -18,7 +18,7 @@ pub(super) fn make_all(held: &Held, path: &[u8]) -> Result<()> {
         let made = match session.walk_from(dir, part, Follow::Yes) {
             Err(e) if e.kind() == Kind::NotFound => {
                 match session.mkdir(dir, part, &held.new_dir()) {
-                    // Another made it meanwhile.
+                    // Another thread made it meanwhile.
                     Err(e) if e.kind() == Kind::Exists => session.walk_from(dir, part, Follow::Yes),
                     made => made,
                 }
@@ -33,7 +33,7 @@ pub(super) fn make_all(held: &Held, path: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// Removes what is no directory, or an empty one.
+/// Removes a file or symlink, or an empty directory.
 ///
 /// # Errors
 /// As [`Vol::remove`](crate::Vol::remove).
@@ -48,16 +48,16 @@ pub(super) fn remove(held: &Held, path: &[u8]) -> Result<()> {
 /// A directory that is being emptied. It is removed afterwards.
 struct Level {
     node: NodeId,
-    /// Where it is entered.
+    /// The parent directory, in which it has `name`.
     dir: NodeId,
     name: Vec<u8>,
-    /// What is left in it.
+    /// Entries that are not removed yet.
     rows: Vec<VolEntry>,
     /// The length of the path of the directory above.
     path_len: usize,
 }
 
-/// Removes what a path leads to, with all below it.
+/// Removes the node at a path, with everything below it.
 ///
 /// # Errors
 /// As [`Vol::remove_all`](crate::Vol::remove_all).

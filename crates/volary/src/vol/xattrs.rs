@@ -25,15 +25,15 @@ impl Xattrs {
         })
     }
 
-    /// Returns their names: `user.comment`.
+    /// Returns the names of the attributes: `user.comment`.
     ///
     /// # Errors
-    /// `Unsupported` of volumes without.
+    /// `Unsupported` if the volume has none.
     pub fn names(&self) -> VolResult<Vec<Vec<u8>>> {
         self.done("list attributes of", self.held.session.listxattr(self.node))
     }
 
-    /// Returns the value of one.
+    /// Returns the value of an attribute.
     ///
     /// # Errors
     /// `NoXattr`; `Unsupported`.
@@ -42,7 +42,7 @@ impl Xattrs {
         self.done("read an attribute of", value)
     }
 
-    /// Sets one, whether it is there or not.
+    /// Sets an attribute, whether it exists or not.
     ///
     /// # Errors
     /// `Invalid`, `NameTooLong` for the name; `TooBig`; `ReadOnly`, `NoSpace`; `Unsupported`.
@@ -53,7 +53,7 @@ impl Xattrs {
         self.done("set an attribute of", set)
     }
 
-    /// Takes one away.
+    /// Removes an attribute.
     ///
     /// # Errors
     /// `NoXattr`; `ReadOnly`; `Unsupported`.

@@ -1,4 +1,4 @@
-//! From the name of an export to an attached volume.
+//! Attaching an export, given its location.
 
 use crate::attached::operations::{Attached, Mounted};
 use crate::calls::export::Export;
@@ -14,18 +14,17 @@ use std::sync::Arc;
 use volary_core::{Caps, Cred, Error, FileKind, Fs, Kind, Result};
 use volary_rpc::numbers::{MOUNT, NFS, NLM, NULL};
 
-/// Where NFS is if nobody says.
+/// The port of NFS if neither the location nor the portmapper tells it.
 const NFS_PORT: u16 = 2049;
 
-/// Attaches the export at `location`; what that says of options was taken into
-/// `options` ([`NfsOptions::with`]).
+/// Attaches the export at `location`. The location's own options must already be part of `options`
+/// ([`NfsOptions::with`]).
 ///
 /// # Errors
-/// `NotFound` for a server whose name is not known, and for an export that there
-/// is not; `Io` for one that cannot be reached; `Access` for an export that we may
-/// not mount; `Unsupported` for a server without NFSv3, and for an export that
-/// wants other credentials than `AUTH_SYS`; `NotDir` for one that is no directory;
-/// `Corrupt`.
+/// `NotFound` for a server whose name is unknown, and for an export that does not exist; `Io` for a
+/// server that cannot be reached; `Access` for an export that we may not mount; `Unsupported` for a
+/// server without NFSv3, and for an export that wants other credentials than `AUTH_SYS`; `NotDir`
+/// for an export that is not a directory; `Corrupt`.
 pub fn attach(location: &Location, options: &NfsOptions) -> Result<Fs> {
     let way = way_of(options);
     let whose = options.caller.map(|(uid, gid)| Cred::new(uid, gid));
@@ -69,18 +68,18 @@ fn unknown(location: &Location) -> Error {
     Error::note(Kind::NotFound, words)
 }
 
-/// Returns where the server may be; the ports are yet to be said.
+/// Returns the server's addresses; their ports are not yet known.
 fn addresses(location: &Location) -> Result<Vec<SocketAddr>> {
     let host = location.host.trim_start_matches('[').trim_end_matches(']');
     let all = (host, 0).to_socket_addrs().map_err(|_| unknown(location))?;
     Ok(all.collect())
 }
 
-/// An export that was mounted.
+/// An export that has been mounted.
 struct Found {
     nfs: Arc<Peer>,
     lock: Option<Arc<Peer>>,
-    /// It is told when we leave.
+    /// Kept to tell the server when we unmount.
     mount: Mount,
     root: Fh,
 }
@@ -101,9 +100,9 @@ impl Found {
             None => port_of(NFS).ok().flatten().unwrap_or(NFS_PORT),
         };
         let nfs = Peer::new(at(port), way.clone(), seed());
-        // A server that never was there is not waited for as one that restarts is.
+        // The first connection fails at once, and does not wait for a server that restarts.
         nfs.hurry();
-        // Says whether anybody is there before the portmapper is asked in vain.
+        // Checks that the server answers before the portmapper is asked in vain.
         nfs.call(&Call::plain(NFS, NULL), |_| ())?;
         let mount = match (options.mount_port, given) {
             (Some(port), _) => port,
@@ -137,7 +136,7 @@ impl Found {
         })
     }
 
-    /// Asks what the server can do, and attaches the export.
+    /// Queries the server's capabilities, and attaches the export.
     fn attached(
         self,
         options: &NfsOptions,

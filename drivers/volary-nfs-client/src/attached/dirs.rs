@@ -14,7 +14,7 @@ use std::sync::Arc;
 use volary_core::{Cookie, DirBuf, Error, FileKind, Kind, Result};
 use volary_rpc::Output;
 
-/// How often a page is asked for again of which an entry went meanwhile.
+/// How often a page is requested again because an entry was removed meanwhile.
 const RACES_MAX: u32 = 16;
 
 /// Listings of directories.
@@ -22,7 +22,7 @@ pub(crate) struct Dirs {
     export: Arc<Export>,
     entries: Arc<Entries>,
     attrs: Arc<Attrs>,
-    /// The most that is asked for by one call, in bytes.
+    /// The most bytes that one call requests.
     list_max: u32,
 }
 
@@ -68,9 +68,9 @@ impl Dirs {
         }
     }
 
-    /// Puts an entry into `out`; false if there is no room. What is gone since,
-    /// and what is hidden, is passed over. An entry whose node the server cannot read, or refuses to this
-    /// caller, has no attributes.
+    /// Adds an entry to `out`; false if there is no room. Skips entries that have been removed
+    /// since, and hidden ones. An entry has no attributes if the server cannot read its node, or
+    /// refuses this caller.
     fn give(&self, who: Who<'_>, dir: &Arc<Node>, of: &Listed, out: &mut DirBuf) -> Result<bool> {
         if is_hidden(&of.name) {
             return Ok(true);
@@ -118,7 +118,7 @@ impl Dirs {
         listing.begin_page()?;
         let mut page = self.fetch_page(who, dir, listing);
         for _ in 0..RACES_MAX {
-            // Of an entry that went meanwhile; no server may say so, but one does.
+            // Caused by an entry that was removed meanwhile. No server may answer so, but one does.
             if !matches!(&page, Err(e) if *e == Kind::NotFound) {
                 break;
             }
@@ -132,7 +132,7 @@ impl Dirs {
             page = self.fetch_page(who, dir, listing);
         }
         match page {
-            // A directory without a name has no entries.
+            // A directory that was removed has no entries.
             Err(e) if e == Kind::Stale && dir.is_open() => {
                 listing.end();
                 Ok(())
@@ -167,7 +167,7 @@ impl Dirs {
         Ok(page)
     }
 
-    /// Enters the nodes of a page, with the attributes as they came.
+    /// Adds the nodes of a page to the cache, with the attributes that came along.
     fn name_all(&self, dir: &Node, page: &Page, asked: u64) -> Result<()> {
         let epoch = dir.epoch();
         for listed in page.entries() {

@@ -1,4 +1,4 @@
-//! Content by opens: read and written.
+//! Reading and writing content through opens.
 
 use crate::calls::export::{Export, Who};
 use crate::content::ahead::{Ahead, Wanted};
@@ -49,13 +49,13 @@ impl Files {
             return Err(Kind::Access.into());
         }
         if offset >= self.size_max {
-            // Past what some servers take for an offset at all.
+            // Some servers refuse such offsets as invalid.
             self.export.check()?;
             return Ok(0);
         }
         self.behind.settle(node)?;
         let _shared = node.io.read();
-        // Who wrote in between has it gathered still.
+        // A writer may have gathered data in between.
         self.behind.settle(node)?;
         let run = open.follows(offset, buf.len());
         self.ahead.read(&Wanted { who, node, run }, offset, buf)

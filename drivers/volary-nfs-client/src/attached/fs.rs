@@ -1,4 +1,4 @@
-//! The [`FileSystem`]: each operation in a few words, the work is elsewhere.
+//! The [`FileSystem`]: short operations that delegate to the other modules.
 
 use crate::attached::operations::Attached;
 use volary_core::{

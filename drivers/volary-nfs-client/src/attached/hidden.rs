@@ -1,9 +1,9 @@
-//! Files without a name of their own.
+//! Files that are open but have no name any more.
 //!
-//! NFS has no opens: a file goes with its last name. One that is open here and
-//! loses its name is kept by another, `.volary-nfs-…`, in the same directory, that
-//! is not listed here and goes with the last open. A directory in which nothing
-//! else is left counts as empty: what is kept moves up when it is removed.
+//! NFS has no opens: a file vanishes with its last name. If an open file loses its last name, it
+//! gets a hidden one, `.volary-nfs-…`, in the same directory. This name is not listed here, and is
+//! removed with the last open. A directory with only hidden names counts as empty: when it is
+//! removed, they are moved to its parent.
 
 use crate::calls::entries::{At, Entries};
 use crate::calls::export::Who;
@@ -18,30 +18,30 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 use volary_core::{FileKind, Kind, NodeId, Result};
 
-/// How names begin by which this process keeps files that are open and have none. Chance
-/// tells processes apart: one that was killed leaves such names, and those are listed.
+/// Prefix of the hidden names of this process. It is random, since a killed process leaves hidden
+/// names behind, which must be listed.
 static HIDDEN: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let chance = RandomState::new().hash_one(std::process::id());
     format!(".volary-nfs-{chance:016x}-").into_bytes()
 });
-/// How many names for this were made.
+/// How many hidden names this process has made.
 static HIDDEN_COUNT: AtomicU64 = AtomicU64::new(0);
 
-/// Returns whether a name is one by which this process keeps a file, or kept one: a listing may
-/// be older than the last close.
+/// Returns whether a name is, or was, a hidden name of this process: a listing may be older than
+/// the last close.
 pub(crate) fn is_hidden(name: &[u8]) -> bool {
     name.starts_with(&HIDDEN)
 }
 
-/// Files that are kept so.
+/// The files with hidden names.
 pub(crate) struct HiddenFiles {
     entries: Arc<Entries>,
     attrs: Arc<Attrs>,
     behind: Arc<Behind>,
-    /// The server has hard links.
+    /// Whether the server supports hard links.
     has_links: bool,
-    /// All of them, with the directory: from before there is an entry to after the server has
-    /// removed it.
+    /// All files with hidden names, and their directories. A file is added before its hidden name
+    /// is made, and removed after the server has removed that name.
     all: Mutex<HashMap<NodeId, (Arc<Node>, NodeId)>>,
 }
 
@@ -69,14 +69,14 @@ impl HiddenFiles {
         self.all.lock().remove(&node.id);
     }
 
-    /// Returns those in a directory.
+    /// Returns the hidden files of a directory.
     pub(crate) fn under(&self, dir: NodeId) -> Vec<Arc<Node>> {
         let all = self.all.lock();
         let there = all.values().filter(|(_, at)| *at == dir);
         there.map(|(node, _)| Arc::clone(node)).collect()
     }
 
-    /// Returns whether a node that is open here would go with one more of its names.
+    /// Returns whether an open node would lose its last name if one name was removed.
     pub(crate) fn would_go(&self, who: Who<'_>, node: &Arc<Node>) -> Result<bool> {
         if node.kind != FileKind::File || !node.is_open() {
             return Ok(false);
@@ -86,12 +86,12 @@ impl HiddenFiles {
         Ok(attr.nlink.saturating_add(hidden) <= 1)
     }
 
-    /// Keeps an open file by a name that is nobody's.
+    /// Renames an open file to a hidden name.
     pub(crate) fn hide(&self, who: Who<'_>, at: At<'_>, node: &Arc<Node>) -> Result<()> {
         self.behind.settle(node)?;
         let mut place = node.hidden.lock();
         if place.is_some() {
-            // Somebody else's doing: the name is gone already.
+            // Another thread has hidden it: the name no longer exists.
             return Err(Kind::NotFound.into());
         }
         let (dir, name) = at;
@@ -109,8 +109,8 @@ impl HiddenFiles {
         Ok(())
     }
 
-    /// Keeps an open file that is about to be replaced: by one more name, so that
-    /// the old one is never free, if the server has hard links.
+    /// Keeps an open file that is about to be replaced. If the server has hard links, it gets a
+    /// hidden name in addition, so that the old one is never free.
     pub(crate) fn keep_replaced(&self, who: Who<'_>, at: At<'_>, node: &Arc<Node>) -> Result<()> {
         if !self.has_links {
             return self.hide(who, at, node);
@@ -129,7 +129,7 @@ impl HiddenFiles {
         Ok(())
     }
 
-    /// Removes the name by which a file was kept, now that it is not open.
+    /// Removes the hidden name of a file that is no longer open.
     pub(crate) fn let_go(&self, who: Who<'_>, node: &Arc<Node>) -> Result<()> {
         let mut place = node.hidden.lock();
         let Some(hidden) = place.take() else {
@@ -140,18 +140,18 @@ impl HiddenFiles {
             let done = self.entries.remove(who, procedure::REMOVE, entry)?;
             done.removed()
         });
-        // Who waits for the place finds that the name is gone.
+        // A thread that waits for the lock then sees that the name is gone.
         drop(place);
         self.remove(node);
         node.expire();
         match done {
-            // The directory, or the file, went by another's hand.
+            // Somebody else removed the directory, or the file.
             Err(e) if matches!(e.kind(), Kind::NotFound | Kind::Stale) => Ok(()),
             done => done,
         }
     }
 
-    /// Moves hidden names of `all` from `from` to `to`; those that were released meanwhile are dropped.
+    /// Moves the hidden names of `all` from `from` to `to`. Skips files that were closed meanwhile.
     pub(crate) fn move_all(
         &self,
         who: Who<'_>,
@@ -173,7 +173,8 @@ impl HiddenFiles {
     }
 }
 
-/// Returns a name that no other file has: not by this process, and by chance by no other.
+/// Returns a new hidden name: the count makes it unique in this process, and the prefix among
+/// processes.
 fn hidden_name(node: &Node) -> Vec<u8> {
     let count = HIDDEN_COUNT.fetch_add(1, Ordering::Relaxed);
     let mut name = HIDDEN.clone();

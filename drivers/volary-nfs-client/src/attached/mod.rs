@@ -1,5 +1,5 @@
-//! An attached volume: content through opens, names, open files that have none, listings, and the
-//! operations of the file system. May use all rooms.
+//! An attached volume: content through opens, names, open files without names, listings, and the
+//! file system operations. May use all other rooms.
 
 pub(crate) mod attach;
 mod dirs;

@@ -1,4 +1,4 @@
-//! Names: made, removed and moved.
+//! Making, removing and renaming entries.
 
 use crate::attached::hidden::HiddenFiles;
 use crate::attached::tree::{Place, RACES_MAX, Tree};
@@ -14,14 +14,14 @@ use std::sync::Arc;
 use volary_core::{Create, Entry, FileKind, Kind, Mode, OpenId, RenameFlags, Result, SetAttr};
 use volary_rpc::Output;
 
-/// Changes of names.
+/// The operations that change names.
 pub(crate) struct Names {
     export: Arc<Export>,
     behind: Arc<Behind>,
     pub(crate) tree: Tree,
     pub(crate) hidden: HiddenFiles,
     opens: Arc<Opens>,
-    /// Taken alone where a name must stay free between two calls.
+    /// Write-locked while a name must stay free between two calls.
     naming: RwLock<()>,
 }
 
@@ -204,7 +204,7 @@ impl Names {
         self.remove(who, procedure::REMOVE, at, &node)
     }
 
-    /// Removes a name, by REMOVE or RMDIR, and what is known of it.
+    /// Removes a name, by REMOVE or RMDIR, and its cached data.
     fn remove(&self, who: Who<'_>, procedure: u32, at: At<'_>, node: &Node) -> Result<()> {
         let done = self.tree.entries.remove(who, procedure, at);
         self.tree.entries.names.forget(at.0.id, at.1);
@@ -260,7 +260,7 @@ impl Names {
         let _alone = there.as_ref().map(|there| there.going.write());
         let mut kept = None;
         if let Some(there) = &there {
-            // Else the server says so.
+            // Without an existing target, the server itself reports this error.
             if moved.kind == FileKind::Dir && self.tree.is_below(who, to.0, &moved)? {
                 return Err(Kind::Invalid.into());
             }
@@ -272,7 +272,8 @@ impl Names {
                 (false, true) => return Err(Kind::IsDir.into()),
                 _ => {}
             }
-            // One node is not replaced by itself; the server keeps the new case of its name.
+            // A rename onto the same node replaces nothing; the server may only change the case of
+            // the name.
             if there.id != moved.id && self.hidden.would_go(who, there)? {
                 self.hidden.keep_replaced(who, places.1, there)?;
                 kept = Some(there);
@@ -291,7 +292,7 @@ impl Names {
         there.iter().for_each(|there| there.expire());
         drop((shared, alone));
         if let (Err(_), Some(kept)) = (&done, kept) {
-            // It has its name still; what is told is why.
+            // The replacement failed, and the file keeps its name; the caller gets that error.
             let _ = self.hidden.let_go(who, kept);
         }
         done?;
@@ -303,8 +304,8 @@ impl Names {
     }
 }
 
-/// Returns what a new node is made with. The caller's own ids are left to the server:
-/// it may know the caller by others, and may let only root name any.
+/// Returns the attributes for a new node. The caller's own ids are left out: the server may know
+/// the caller by other ids, and may let only root name any.
 fn for_new(who: Who<'_>, dir: &Node, set: &SetAttr) -> Result<Sattr> {
     const SET_GID: u32 = 0o2000;
     let mut sattr = Sattr::new(set)?;

@@ -1,4 +1,4 @@
-//! An attached volume: its parts, its opens, and how it is left.
+//! An attached volume: its parts, its opens, and detaching.
 
 use crate::attached::dirs::Dirs;
 use crate::attached::files::Files;
@@ -26,12 +26,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use volary_core::{Caps, Cred, Ctx, FileKind, Kind, Mode, NodeId, OpenId, Result};
 
-/// What a node that is known takes, about, in bytes.
+/// Roughly the memory that a cached node takes, in bytes.
 const NODE_BYTES: u64 = 1024;
 const NODES_MIN: u64 = 1024;
 
-/// An attached export. Dropped without a detach, it sends what is written and
-/// leaves.
+/// An attached export. If dropped without a detach, it sends all written data and unmounts.
 pub(crate) struct Attached {
     export: Arc<Export>,
     mount: Mount,
@@ -40,7 +39,7 @@ pub(crate) struct Attached {
     pub(crate) root: NodeId,
     nodes: Arc<Nodes>,
     pub(crate) opens: Arc<Opens>,
-    /// Calls that nobody waits for: what is read ahead and written behind.
+    /// Threads for calls that nobody waits for: reading ahead and writing behind.
     workers: Arc<Workers>,
     pub(crate) attrs: Arc<Attrs>,
     pub(crate) files: Files,
@@ -50,18 +49,19 @@ pub(crate) struct Attached {
     pub(crate) locks: Option<Locks>,
 }
 
-/// An export that was mounted, and what the server can do.
+/// A mounted export, and the server's capabilities.
 pub(crate) struct Mounted {
     pub(crate) export: Export,
     pub(crate) nlm: Option<Nlm>,
     pub(crate) mount: Mount,
-    /// The root's handle, and its attributes by a call made then; see [`tick`](crate::known::attr_cache::tick).
+    /// The root's handle, its attributes, and the time of the call that read them; see
+    /// [`tick`](crate::known::attr_cache::tick).
     pub(crate) root: (Fh, Fattr, u64),
     pub(crate) info: Info,
 }
 
 impl Attached {
-    /// Puts the parts of an attached export together.
+    /// Assembles the parts of an attached export.
     ///
     /// # Errors
     /// As [`enter`](Nodes::enter).
@@ -115,7 +115,7 @@ impl Attached {
         })
     }
 
-    /// Returns on whose behalf an operation makes calls.
+    /// Returns the caller on whose behalf an operation makes calls.
     pub(crate) fn who<'a>(&'a self, cx: &'a Ctx<'_>) -> Who<'a> {
         Who {
             cred: self.whose.as_ref().unwrap_or(cx.cred),
@@ -124,7 +124,7 @@ impl Attached {
     }
 
     /// # Errors
-    /// `Stale` once it is detached.
+    /// `Stale` once the export is detached.
     pub(crate) fn check(&self) -> Result<()> {
         self.export.check()
     }
@@ -138,7 +138,7 @@ impl Attached {
 
     /// See [`open`](volary_core::FileSystem::open).
     pub(crate) fn open_node(&self, who: Who<'_>, node: &Arc<Node>, mode: Mode) -> Result<OpenId> {
-        // From close to open: what others have closed is seen now.
+        // Close-to-open consistency: data that others have closed is seen now.
         self.files.behind.settle(node)?;
         let _stays = node.going.read();
         self.export.fetch_attr(who, node)?;
@@ -181,7 +181,7 @@ impl Attached {
         self.leave(who)
     }
 
-    /// Ends all opens, has the server have everything for good, and leaves.
+    /// Ends all opens, makes all data durable on the server, and unmounts.
     fn leave(&self, who: Who<'_>) -> Result<()> {
         let mut first = Ok(());
         for open in self.opens.ids() {
@@ -207,13 +207,13 @@ impl Drop for Attached {
     fn drop(&mut self) {
         if !self.export.is_detached() {
             let cred = self.whose.clone().unwrap_or_else(Cred::root);
-            // There is nobody to tell.
+            // Nobody can receive the error.
             let _ = self.leave(Who::behind(&cred));
         }
     }
 }
 
-/// Returns what is read ahead and written behind, which have a quarter of the memory each.
+/// Returns the read-ahead and the write-behind, which get a quarter of the memory each.
 fn content(
     export: &Arc<Export>,
     workers: &Arc<Workers>,

@@ -1,4 +1,4 @@
-//! From a name to a node, and from a directory to the one above.
+//! From a name to a node, and from a directory to its parent.
 
 use crate::calls::entries::Entries;
 use crate::calls::export::Who;
@@ -8,13 +8,13 @@ use crate::known::node::Node;
 use std::sync::Arc;
 use volary_core::{Entry, FileKind, Kind, Name, NodeId, Result};
 
-/// How often a name is tried again that others make and remove meanwhile.
+/// How often a look-up is repeated if others change the name meanwhile.
 pub(crate) const RACES_MAX: u32 = 16;
 
-/// A place for a name.
+/// A directory, and a name in it.
 pub(crate) type Place<'a> = (&'a Arc<Node>, Name<'a>);
 
-/// Directories, and what is in them.
+/// The tree of directories and their entries.
 pub(crate) struct Tree {
     pub(crate) entries: Arc<Entries>,
     pub(crate) attrs: Arc<Attrs>,
@@ -40,14 +40,14 @@ impl Tree {
             if !matches!(&entry, Err(e) if *e == Kind::Stale) {
                 break;
             }
-            // What was there is gone; there may be another by now.
+            // The node no longer exists; the name may refer to another by now.
             self.entries.names.forget(dir.id, name.as_bytes());
         }
         entry
     }
 
-    /// Returns what a name leads to: as remembered while nobody else has changed the
-    /// directory, and otherwise as the server says.
+    /// Returns the node that a name refers to. Uses the cache as long as nobody else has changed
+    /// the directory, and otherwise asks the server.
     ///
     /// # Errors
     /// `NotDir`, `NotFound`.
@@ -83,9 +83,9 @@ impl Tree {
         Ok(above)
     }
 
-    /// Returns whether `dir` is `above` or in it, as far as the server tells.
+    /// Returns whether `dir` is `above` or below it, according to the server.
     pub(crate) fn is_below(&self, who: Who<'_>, dir: &Arc<Node>, above: &Node) -> Result<bool> {
-        // As deep as a path can be; a server whose `..` has no end stops here.
+        // As deep as a path can be. It stops a server whose chain of parents never ends.
         const DEPTH_MAX: u32 = 4096;
         let mut at = Arc::clone(dir);
         for _ in 0..DEPTH_MAX {

@@ -1,4 +1,4 @@
-//! Calls on entries of directories, and what names were found to lead to.
+//! Calls on entries of directories, and a cache of their results.
 
 use crate::calls::export::{Changed, Export, Who, after_status};
 use crate::fail;
@@ -11,10 +11,10 @@ use std::sync::Arc;
 use volary_core::Result;
 use volary_rpc::{Decoded, Input, Output};
 
-/// A directory, and a name in it.
+/// A directory's node, and a name in it.
 pub(crate) type At<'a> = (&'a Arc<Node>, &'a [u8]);
 
-/// Entries of directories, by calls.
+/// Makes calls on entries of directories.
 pub(crate) struct Entries {
     export: Arc<Export>,
     pub(crate) nodes: Arc<Nodes>,
@@ -30,14 +30,14 @@ impl Entries {
         }
     }
 
-    /// Forgets all names and nodes.
+    /// Clears the caches of names and nodes.
     pub(crate) fn clear(&self) {
         self.names.clear();
         self.nodes.clear();
     }
 
-    /// Returns what `name` leads to in `dir`, if that is known and was not changed by
-    /// others.
+    /// Returns the node that `name` refers to in `dir`, if it is cached and others have not changed
+    /// the directory since.
     pub(crate) fn known(&self, (dir, name): At<'_>) -> Option<Arc<Node>> {
         let named = self.names.get(dir.id, name)?;
         if named.epoch != dir.epoch() {
@@ -46,7 +46,7 @@ impl Entries {
         self.nodes.get(named.node).ok()
     }
 
-    /// LOOKUP.
+    /// Calls LOOKUP.
     pub(crate) fn look_up(&self, who: Who<'_>, (dir, name): At<'_>) -> Result<Arc<Node>> {
         let asked = tick();
         let put = |out: &mut Output| {
@@ -71,11 +71,11 @@ impl Entries {
         if let Some(attr) = of_dir {
             dir.note(&attr, asked)?;
         }
-        // A directory's parent may become another without its own entries changing.
+        // The parent of a directory may change without a change of its own entries.
         if name != b".." && dir.is_unchanged_since(asked) {
             self.names.note(dir.id, dir.epoch(), name, node.id);
-            // Who has begun to remove it meanwhile takes the name away here when that
-            // is done, which may have been before.
+            // Another thread may have begun to remove the name, and may already have dropped it
+            // from the cache.
             if !dir.is_unchanged_since(asked) {
                 self.names.forget(dir.id, name);
             }
@@ -83,7 +83,7 @@ impl Entries {
         Ok(node)
     }
 
-    /// Returns the node of a handle; its attributes are asked for if they did not come.
+    /// Returns the node of a handle. Asks for its attributes if the reply had none.
     fn enter(&self, who: Who<'_>, fh: Fh, attr: Option<Fattr>, asked: u64) -> Result<Arc<Node>> {
         let attr = match attr {
             Some(attr) => attr,
@@ -134,7 +134,7 @@ impl Entries {
         Ok(node)
     }
 
-    /// LINK.
+    /// Calls LINK.
     pub(crate) fn link(&self, who: Who<'_>, node: &Node, (dir, name): At<'_>) -> Result<()> {
         let (of_node, of_dir) = (node.begin_change(), dir.begin_change());
         let put = |out: &mut Output| {
@@ -170,7 +170,7 @@ impl Entries {
         })
     }
 
-    /// RENAME.
+    /// Calls RENAME.
     pub(crate) fn rename(
         &self,
         who: Who<'_>,

@@ -1,4 +1,4 @@
-//! The export: calls of NFS on it, and on whose behalf they are made.
+//! NFS calls on the export, and the caller on whose behalf they are made.
 
 use crate::fail;
 use crate::known::attr_cache::tick;
@@ -13,20 +13,20 @@ use volary_core::{Attr, Cancel, Cred, Kind, Result};
 use volary_rpc::numbers::{NFS, NULL};
 use volary_rpc::{Decoded, Input, Output};
 
-/// Between two tries of a call that the server asks to make later.
+/// The first and the longest delay before a call is repeated that the server asks to make later.
 const LATER: Duration = Duration::from_millis(100);
 const LATER_MAX: Duration = Duration::from_secs(2);
 
-/// The export, as calls see it.
+/// The export, as the target of calls.
 pub(crate) struct Export {
     peer: Arc<Peer>,
-    /// How long a call may take, with those that the server asks to make later.
+    /// How long a call may take, including the repetitions that the server asks for.
     timeout: Duration,
     read_only: bool,
     is_detached: AtomicBool,
 }
 
-/// On whose behalf a call is made.
+/// The caller on whose behalf a call is made.
 #[derive(Clone, Copy)]
 pub(crate) struct Who<'a> {
     pub(crate) cred: &'a Cred,
@@ -34,7 +34,7 @@ pub(crate) struct Who<'a> {
 }
 
 impl<'a> Who<'a> {
-    /// For calls that go on when their caller has gone.
+    /// Returns a caller that nobody can cancel, for calls in the background.
     pub(crate) fn behind(cred: &'a Cred) -> Self {
         Self { cred, cancel: None }
     }
@@ -54,18 +54,18 @@ impl Export {
         self.is_detached.load(Ordering::Acquire)
     }
 
-    /// Notes that it is detached, and returns whether it was before.
+    /// Marks the export as detached. Returns whether it was before.
     pub(crate) fn detach(&self) -> bool {
         self.is_detached.swap(true, Ordering::AcqRel)
     }
 
-    /// Ends all connections.
+    /// Closes all connections.
     pub(crate) fn end(&self) {
         self.peer.end();
     }
 
     /// # Errors
-    /// `Stale` once it is detached.
+    /// `Stale` once the export is detached.
     pub(crate) fn check(&self) -> Result<()> {
         if self.is_detached() {
             Err(Kind::Stale.into())
@@ -90,17 +90,17 @@ impl Export {
         self.peer.connections()
     }
 
-    /// Lets some time pass, unless it is detached meanwhile.
+    /// Waits for this time, or until the export is detached.
     pub(crate) fn rest(&self, time: Duration) {
         self.peer.rest(time);
     }
 
-    /// Returns whether the server is there.
+    /// Returns whether the server answers.
     pub(crate) fn answers(&self) -> bool {
         self.peer.call(&Call::plain(NFS, NULL), |_| ()).is_ok()
     }
 
-    /// Makes a call of NFS: the status, and the results after it.
+    /// Makes a call of NFS. Returns the status, and the whole reply.
     pub(crate) fn nfs(
         &self,
         who: Who<'_>,
@@ -129,7 +129,7 @@ impl Export {
         }
     }
 
-    /// Makes a call that changes nothing; `read` reads what follows OK.
+    /// Makes a call that changes nothing; `read` decodes the results of a success.
     pub(crate) fn ask<T>(
         &self,
         who: Who<'_>,
@@ -145,7 +145,7 @@ impl Export {
         read(&mut input).map_err(fail::garbage)
     }
 
-    /// GETATTR.
+    /// Calls GETATTR.
     pub(crate) fn fetch_attr(&self, who: Who<'_>, node: &Node) -> Result<Attr> {
         let asked = tick();
         let put = |out: &mut Output| node.fh.write(out);
@@ -154,7 +154,7 @@ impl Export {
         node.answer(&attr, asked)
     }
 
-    /// Makes a call that changes one node, and answers with a status and `wcc_data`.
+    /// Makes a call that changes one node, and whose reply has a status and `wcc_data`.
     pub(crate) fn change(
         &self,
         who: Who<'_>,
@@ -172,8 +172,8 @@ impl Export {
         })
     }
 
-    /// COMMIT of all of a file: the write verifier, which is another one when the server was
-    /// restarted.
+    /// Calls COMMIT for all of a file. Returns the write verifier, which changes when the server
+    /// restarts.
     pub(crate) fn commit(&self, who: Who<'_>, node: &Node) -> Result<[u8; 8]> {
         let changing = node.begin_change();
         let put = |out: &mut Output| {
@@ -191,7 +191,7 @@ impl Export {
     }
 }
 
-/// What a change came to.
+/// The outcome of a change.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Changed {
     status: u32,
@@ -200,7 +200,7 @@ pub(crate) struct Changed {
 
 impl Changed {
     /// # Errors
-    /// What the status says.
+    /// The error for the status.
     pub(crate) fn done(self) -> Result<()> {
         match self.status {
             status::OK => Ok(()),
@@ -208,8 +208,8 @@ impl Changed {
         }
     }
 
-    /// The same for a removal: one that was sent again may have been done the
-    /// first time.
+    /// Checks the outcome of a removal: if the call was sent again, it may have succeeded the first
+    /// time.
     pub(crate) fn removed(self) -> Result<()> {
         if self.is_resent && self.status == status::NOENT {
             return Ok(());
@@ -218,10 +218,10 @@ impl Changed {
     }
 }
 
-/// Returns the results after the status.
+/// Returns the results behind the status.
 pub(crate) fn after_status(done: &Done) -> Input<'_> {
     let mut input = done.results();
-    // It is there: it was read before.
+    // It decodes, since it was read before.
     let _ = input.u32();
     input
 }

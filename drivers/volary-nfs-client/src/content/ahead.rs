@@ -1,4 +1,4 @@
-//! Bytes that were read ahead, and reads that find them.
+//! Reading ahead, and reads that use its data.
 
 use crate::calls::export::{Export, Who, after_status};
 use crate::content::workers::Workers;
@@ -16,30 +16,30 @@ use volary_rpc::{Decoded, Input, Output, count};
 /// How many pieces are read ahead at most.
 const AHEAD_MAX: u32 = 6;
 
-/// What is read, and for whom.
+/// The target of a read, and its caller.
 pub(crate) struct Wanted<'a> {
     pub(crate) who: Who<'a>,
     pub(crate) node: &'a Arc<Node>,
-    /// Reads of this open follow one another: so many have.
+    /// How many reads of this open in a row have followed each other.
     pub(crate) run: u32,
 }
 
-/// Reading: in large pieces and ahead, where reads follow one another.
+/// Reads in large pieces, and ahead if reads follow each other.
 pub(crate) struct Ahead {
     export: Arc<Export>,
     workers: Arc<Workers>,
     limits: AheadLimits,
-    /// Bytes that were read ahead.
+    /// Bytes in memory that were read ahead.
     held: AtomicUsize,
 }
 
-/// How far it goes.
+/// The limits of reading ahead.
 pub(crate) struct AheadLimits {
     /// The most that one call reads, in bytes.
     pub(crate) read_max: usize,
-    /// With more bytes here, none are read ahead.
+    /// Nothing is read ahead while more bytes than this are in memory.
     pub(crate) memory: usize,
-    /// How long attributes are believed.
+    /// How long attributes are valid.
     pub(crate) cache: Duration,
 }
 
@@ -53,7 +53,7 @@ impl Ahead {
         }
     }
 
-    /// Reads for one who keeps writers away: what is here still, and the rest by calls.
+    /// Reads from memory, and the rest by calls. The caller must keep writers out.
     pub(crate) fn read(
         self: &Arc<Self>,
         wanted: &Wanted<'_>,
@@ -73,7 +73,7 @@ impl Ahead {
         Ok(done)
     }
 
-    /// Drops what was read ahead of a content that is not the file's any more.
+    /// Drops data that was read ahead if the file has changed since.
     fn check_content(&self, who: Who<'_>, node: &Arc<Node>) -> Result<()> {
         if node.data().state.lock().chunks.is_empty() {
             return Ok(());
@@ -90,7 +90,8 @@ impl Ahead {
         Ok(())
     }
 
-    /// Reads at least one byte, or finds the end.
+    /// Reads at least one byte, or finds the end. Returns the count, and whether the file ends
+    /// after it.
     fn read_some(
         self: &Arc<Self>,
         wanted: &Wanted<'_>,
@@ -134,7 +135,7 @@ impl Ahead {
         node.data().state.lock().chunks.contains_key(&index)
     }
 
-    /// READ, straight into the caller's room.
+    /// Calls READ, straight into the caller's buffer.
     fn read_now(&self, wanted: &Wanted<'_>, at: u64, room: &mut [u8]) -> Result<(usize, bool)> {
         let len = room.len().min(self.limits.read_max);
         let mut done = 0;
@@ -147,7 +148,7 @@ impl Ahead {
         Ok((done, is_end))
     }
 
-    /// READ: what came goes to `take`; whether the file ends there.
+    /// Calls READ. Passes the data to `take`, and returns whether the file ends after it.
     fn read_call(
         &self,
         who: Who<'_>,
@@ -180,8 +181,8 @@ impl Ahead {
         Ok(is_end)
     }
 
-    /// Returns a piece: one that is here, one that comes, or one that is fetched now.
-    /// `None` if it was dropped meanwhile.
+    /// Returns a piece that is in memory, on its way, or fetched now. `None` if it was dropped
+    /// meanwhile.
     fn piece(&self, wanted: &Wanted<'_>, index: u64) -> Result<Option<Arc<Piece>>> {
         let data = wanted.node.data();
         let mut state = data.state.lock();
@@ -197,8 +198,7 @@ impl Ahead {
         self.fetch(wanted.who, wanted.node, index, drops)
     }
 
-    /// Fetches a piece that is noted as coming, and enters it unless all were
-    /// dropped since.
+    /// Fetches a piece that is marked as coming. Stores it unless all pieces were dropped since.
     fn fetch(
         &self,
         who: Who<'_>,
@@ -229,7 +229,7 @@ impl Ahead {
         Ok(Some(piece?).filter(|_| is_kept))
     }
 
-    /// Starts to fetch what comes next.
+    /// Starts to fetch the pieces that follow.
     fn read_ahead(self: &Arc<Self>, wanted: &Wanted<'_>, index: u64, size: u64) {
         let step = self.limits.read_max as u64;
         let count = u64::from(wanted.run.saturating_mul(2).min(AHEAD_MAX));
@@ -247,7 +247,7 @@ impl Ahead {
             let (ahead, node) = (Arc::clone(self), Arc::clone(wanted.node));
             let cred = wanted.who.cred.clone();
             let job = move || {
-                // Who wants it asks again, and is told.
+                // A reader that needs the piece repeats the call, and gets the error.
                 let _ = ahead.fetch(Who::behind(&cred), &node, next, drops);
             };
             if self.workers.hire(job).is_err() {
@@ -268,28 +268,28 @@ impl Ahead {
         self.held.fetch_sub(len, Ordering::Relaxed);
     }
 
-    /// Forgets what was read ahead of a node that nobody has open any more.
+    /// Drops data that was read ahead of a node that is no longer open.
     pub(crate) fn forget(&self, node: &Node) {
         if let Some(data) = node.data_if_any() {
             self.drop_all(&mut data.state.lock());
         }
     }
 
-    /// Forgets what was read ahead of a content that is about to be another.
+    /// Drops data that was read ahead of a file whose content is about to change.
     pub(crate) fn drop_all(&self, state: &mut State) {
         let dropped = state.drop_chunks();
         self.held.fetch_sub(dropped, Ordering::Relaxed);
     }
 }
 
-/// `READ3resok`, after the attributes: how many bytes there are said to be,
-/// whether the file ends after them, and they.
+/// Decodes a `READ3resok` behind the attributes: the count of bytes, whether the file ends after
+/// them, and the bytes.
 fn read_result<'a>(input: &mut Input<'a>, max: usize) -> Decoded<(u32, bool, &'a [u8])> {
     Ok((input.u32()?, input.bool()?, input.opaque(max)?))
 }
 
-/// Notes that a piece comes: of the content that is known now, unless there are
-/// others.
+/// Marks a piece as coming. If it is the only piece, it is of the content that the attributes
+/// describe now.
 fn begin_chunk(state: &mut State, node: &Node, index: u64) -> u64 {
     state.content.get_or_insert_with(|| {
         let known = node.last_fattr();

@@ -1,4 +1,4 @@
-//! Attributes, rights, and what symlinks hold.
+//! Attributes, access rights, and targets of symlinks.
 
 use crate::calls::export::{Export, Who};
 use crate::content::ahead::Ahead;
@@ -15,12 +15,12 @@ use volary_rpc::{Input, Output};
 /// The longest target of a symlink, in bytes: `PATH_MAX` of all systems.
 pub(crate) const TARGET_MAX: usize = 4096;
 
-/// Attributes of nodes, with what was written here in them.
+/// The attributes of nodes, including the effects of data written here.
 pub(crate) struct Attrs {
     export: Arc<Export>,
     ahead: Arc<Ahead>,
     behind: Arc<Behind>,
-    /// How long they are believed.
+    /// How long they are valid.
     pub(crate) cache: Duration,
     size_max: u64,
 }
@@ -41,7 +41,7 @@ impl Attrs {
         }
     }
 
-    /// Returns attributes that are believed, or else asks for them.
+    /// Returns valid attributes from the cache, or else fetches them.
     pub(crate) fn of(&self, who: Who<'_>, node: &Arc<Node>) -> Result<Attr> {
         self.behind.settle(node)?;
         match node.attr(self.cache) {
@@ -50,8 +50,8 @@ impl Attrs {
         }
     }
 
-    /// Returns attributes as they were last known, however long ago; asks for them only if they
-    /// are in doubt.
+    /// Returns cached attributes of any age. Fetches them only if a later change made them
+    /// doubtful.
     pub(crate) fn last_of(&self, who: Who<'_>, node: &Arc<Node>) -> Result<Attr> {
         self.behind.settle(node)?;
         match node.believed() {
@@ -60,7 +60,7 @@ impl Attrs {
         }
     }
 
-    /// Returns a node as an entry leads to it.
+    /// Returns the entry for a node.
     pub(crate) fn entry(&self, who: Who<'_>, node: &Arc<Node>) -> Result<Entry> {
         let attr = self.of(who, node)?;
         Ok(Entry {
@@ -83,7 +83,7 @@ impl Attrs {
                 return Err(Kind::TooBig.into());
             }
         }
-        // What is written behind would come after, and undo it.
+        // Data written behind would arrive after the change, and undo it.
         let _alone = node.io.write();
         self.behind.settle(node)?;
         if sattr.is_empty() {
@@ -108,7 +108,7 @@ impl Attrs {
         if let Some(rights) = node.rights(who.cred, want, self.cache) {
             return Ok(rights);
         }
-        // All at once: the rest is asked for soon.
+        // Asks for all rights at once, since the others are needed soon.
         let all = Access::READ.and(Access::WRITE).and(Access::EXEC);
         let asked = tick();
         let put = |out: &mut Output| {

@@ -1,10 +1,10 @@
-//! Writing: gathered, sent behind the caller's back as UNSTABLE, and kept until a
-//! COMMIT whose verifier is the one that the WRITE had (RFC 1813, section 3.3.7).
+//! Write-behind: data is gathered, sent in the background as UNSTABLE, and kept until a COMMIT
+//! whose verifier is that of the WRITE (RFC 1813, section 3.3.7).
 //!
-//! Bytes that the server may still lose are in memory. If the verifier has changed
-//! the server was restarted, and they are written again, in their order. A failure
-//! is told by the next write, `fsync` or `close` of the node. Near the end of the
-//! volume's room writes are not put off, so that who writes is told at once.
+//! Bytes that the server may still lose are kept in memory. If the verifier has changed, the server
+//! has restarted, and they are written again in their order. The next write, `fsync` or `close` of
+//! the node reports a failure. If the volume is nearly full, writes are not delayed, so that the
+//! writer gets the error at once.
 
 use crate::calls::export::{Export, Who, after_status};
 use crate::content::ahead::Ahead;
@@ -24,25 +24,25 @@ use volary_rpc::{Decoded, Input, Output, count};
 const UNSTABLE: u32 = 0;
 const FILE_SYNC: u32 = 2;
 
-/// Bytes that were written, until the server has them for good.
+/// Written bytes, until they are durable on the server.
 pub(crate) struct Behind {
     export: Arc<Export>,
     ahead: Arc<Ahead>,
     workers: Arc<Workers>,
     limits: BehindLimits,
-    /// Nodes with data that the server does not have for good.
+    /// Nodes with data that is not yet durable on the server.
     dirty: Mutex<HashMap<NodeId, Arc<Node>>>,
-    /// Bytes in memory that the server does not have for good.
+    /// Bytes in memory that are not yet durable on the server.
     held: AtomicUsize,
 }
 
-/// How far it goes.
+/// The limits of write-behind.
 pub(crate) struct BehindLimits {
     /// The most that one call writes, in bytes.
     pub(crate) write_max: usize,
-    /// With more bytes here, some are had committed.
+    /// Some data is committed while more bytes than this are in memory.
     pub(crate) memory: usize,
-    /// Each write is at the server before it is answered.
+    /// Whether each write is sent to the server before it returns.
     pub(crate) sync: bool,
 }
 
@@ -63,17 +63,18 @@ impl Behind {
         }
     }
 
-    /// Returns how many bytes in memory are not yet durable at the server.
+    /// Returns how many bytes in memory are not yet durable on the server.
     pub(crate) fn held(&self) -> usize {
         self.held.load(Ordering::Relaxed)
     }
 
-    /// Returns whether no write is put off.
+    /// Returns whether writes are never delayed.
     pub(crate) fn is_sync(&self) -> bool {
         self.limits.sync
     }
 
-    /// Writes of one who has the node's content alone: the server has all of it before this returns.
+    /// Writes data, and returns once the server has all of it. The caller must hold the node's
+    /// content exclusively.
     pub(crate) fn write_through(
         self: &Arc<Self>,
         who: Who<'_>,
@@ -101,7 +102,7 @@ impl Behind {
         Ok(())
     }
 
-    /// Adds to what is gathered, and sends what is full.
+    /// Adds to the gathered data, and sends full parts.
     pub(crate) fn gather(
         self: &Arc<Self>,
         node: &Arc<Node>,
@@ -145,8 +146,8 @@ impl Behind {
         self.dirty.lock().insert(node.id, Arc::clone(node));
     }
 
-    /// Takes what is gathered and notes that it is being sent, once nothing is that
-    /// it overlaps. Nobody is to find that it is neither here nor on its way.
+    /// Takes the gathered data and marks it as being sent, once no overlapping part is. No other
+    /// thread ever sees it as neither gathered nor on its way.
     fn take_gathered(&self, node: &Node, state: &mut MutexGuard<'_, State>) -> Option<Part> {
         loop {
             let range = state.gathered.as_ref()?.range();
@@ -158,7 +159,7 @@ impl Behind {
         }
     }
 
-    /// Notes that a part is being sent, once nothing is that it overlaps.
+    /// Marks a part as being sent, once no overlapping part is.
     fn begin_part(&self, node: &Node, part: &Part) {
         let (data, range) = (node.data(), part.range());
         let mut state = data.state.lock();
@@ -169,13 +170,13 @@ impl Behind {
         state.sending.push(range);
     }
 
-    /// Sends a part whose bytes are counted as behind, and that is noted.
+    /// Sends a marked part in the background; its bytes are already counted.
     fn send_behind(self: &Arc<Self>, node: &Arc<Node>, part: Part) {
         let (behind, of) = (Arc::clone(self), Arc::clone(node));
         let job = move || {
             let (cred, len) = (part.cred.clone(), part.bytes.len());
             let sent = behind.send_part(Who::behind(&cred), &of, part, UNSTABLE);
-            // Counted again if it is kept.
+            // `send_part` has counted the bytes again if it keeps them.
             behind.held.fetch_sub(len, Ordering::Relaxed);
             if let Err(e) = sent {
                 of.data().state.lock().fail(&e);
@@ -186,8 +187,7 @@ impl Behind {
         }
     }
 
-    /// Sends a part that is noted as being sent. What the server may lose of it is
-    /// kept.
+    /// Sends a part that is marked as being sent. Keeps the bytes that the server may still lose.
     fn send_part(&self, who: Who<'_>, node: &Arc<Node>, part: Part, stable: u32) -> Result<()> {
         let range = part.range();
         let done = self.write_all(who, node, &part, stable);
@@ -210,7 +210,7 @@ impl Behind {
         Ok(())
     }
 
-    /// WRITE, as often as it takes: the verifier, unless all is stable.
+    /// Calls WRITE, as often as necessary. Returns the verifier, unless all is stable.
     fn write_all(
         &self,
         who: Who<'_>,
@@ -225,7 +225,7 @@ impl Behind {
             rest = rest.get(wrote.len..).unwrap_or_default();
             at = at.saturating_add(wrote.len as u64);
             if let Some(verifier) = wrote.unstable {
-                // Of two verifiers the first part may be lost: it fits no COMMIT.
+                // With two verifiers, the first part may be lost: use one that matches no COMMIT.
                 unstable = match unstable {
                     Some(before) if before != verifier => Some([0xff; 8]),
                     _ => Some(verifier),
@@ -269,11 +269,11 @@ impl Behind {
         Ok(Wrote { len, unstable })
     }
 
-    /// Sends all delayed writes to the server, which may still lose them.
-    /// The next write, `fsync` or `close` reports what failed.
+    /// Sends all delayed writes to the server, which may still lose them. The next write, `fsync`
+    /// or `close` reports a failure.
     ///
     /// # Errors
-    /// `Stale` once it is detached.
+    /// `Stale` once the export is detached.
     pub(crate) fn settle(self: &Arc<Self>, node: &Arc<Node>) -> Result<()> {
         self.export.check()?;
         if node.data_if_any().is_some() {
@@ -299,21 +299,25 @@ impl Behind {
     /// Makes all that was written to the node durable on the server.
     ///
     /// # Errors
-    /// Of this, and of writes before.
+    /// Those of this call, and of earlier writes.
     pub(crate) fn commit(self: &Arc<Self>, who: Who<'_>, node: &Arc<Node>) -> Result<()> {
         let _alone = node.io.write();
         self.commit_alone(who, node)
     }
 
-    /// The same for one who has the node's content alone.
+    /// Does the same for a caller that holds the node's content exclusively.
+    ///
+    /// The caller cannot cancel it: its bytes, and those of other files and callers, were answered as
+    /// written, and are nowhere else.
     fn commit_alone(self: &Arc<Self>, who: Who<'_>, node: &Arc<Node>) -> Result<()> {
+        let who = Who::behind(who.cred);
         let Some(data) = node.data_if_any() else {
             return Ok(());
         };
         let only = {
             let mut state = data.state.lock();
             let is_only = state.sending.is_empty() && state.unstable.is_empty();
-            // One WRITE does what it would take a COMMIT for besides.
+            // One stable WRITE replaces an unstable one and a COMMIT.
             is_only
                 .then(|| self.take_gathered(node, &mut state))
                 .flatten()
@@ -336,14 +340,14 @@ impl Behind {
         failed.and(kept)
     }
 
-    /// COMMIT; what a server that was restarted may have lost is written again.
+    /// Calls COMMIT. Writes again what a server that has restarted may have lost.
     fn commit_sent(&self, who: Who<'_>, node: &Arc<Node>, unstable: Vec<Sent>) -> Result<()> {
         if unstable.is_empty() {
             return Ok(());
         }
         let verifier = self.export.commit(who, node)?;
         let is_lost = unstable.iter().any(|sent| sent.verifier != verifier);
-        // All of it, not only what is lost: later bytes lie over earlier ones.
+        // All of it, not only what is lost, since later bytes may overlap earlier ones.
         for sent in unstable.into_iter().filter(|_| is_lost) {
             let who = Who {
                 cred: &sent.part.cred,
@@ -354,7 +358,7 @@ impl Behind {
         Ok(())
     }
 
-    /// With too much in memory, has some of it be the server's.
+    /// If too much is in memory, makes some of it durable on the server.
     pub(crate) fn keep_bound(self: &Arc<Self>, who: Who<'_>, node: &Arc<Node>) -> Result<()> {
         let is_over = || self.held() > self.limits.memory.max(4 * self.limits.write_max);
         if !is_over() {
@@ -366,7 +370,7 @@ impl Behind {
             if !is_over() {
                 break;
             }
-            // Who has it alone is about to do the same.
+            // A thread that holds it exclusively is about to do the same.
             if let Some(_alone) = other.io.try_write()
                 && let Err(e) = self.commit_alone(who, &other)
             {
@@ -379,7 +383,7 @@ impl Behind {
     /// Makes all that was written durable on the server.
     ///
     /// # Errors
-    /// The first of all nodes'.
+    /// The first error of all nodes.
     pub(crate) fn commit_all(self: &Arc<Self>, who: Who<'_>) -> Result<()> {
         let all: Vec<_> = self.dirty.lock().values().cloned().collect();
         let mut first = Ok(());

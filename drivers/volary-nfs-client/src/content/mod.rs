@@ -1,5 +1,5 @@
-//! Bytes and attributes: written behind, read ahead, and shown once the server has what was written.
-//! May use `wire`, `known` and `calls`.
+//! Bytes and attributes: write-behind, read-ahead, and attributes that include written data. May
+//! use `wire`, `known` and `calls`.
 
 pub(crate) mod ahead;
 pub(crate) mod attrs;

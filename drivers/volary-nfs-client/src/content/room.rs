@@ -1,4 +1,4 @@
-//! How much room the server has.
+//! The free space of the server's volume.
 
 use crate::calls::export::{Export, Who};
 use crate::content::behind::Behind;
@@ -12,19 +12,19 @@ use std::time::{Duration, Instant};
 use volary_core::{Result, StatFs};
 use volary_rpc::Output;
 
-/// With less room than this, writes are not put off, in bytes.
+/// If less space than this is left, in bytes, writes are not delayed.
 const NEAR_FULL: u64 = 16 << 20;
-/// How long the server's word for its room is believed.
+/// How long the server's answer is valid.
 const ROOM_AGE: Duration = Duration::from_secs(1);
 
-/// The room of the server's volume.
+/// The free space of the server's volume.
 pub(crate) struct Room {
     export: Arc<Export>,
     root: Arc<Node>,
     known: Mutex<Left>,
 }
 
-/// How much it is known to have.
+/// The last known free space.
 #[derive(Default)]
 struct Left {
     bytes: u64,
@@ -40,7 +40,7 @@ impl Room {
         }
     }
 
-    /// FSSTAT.
+    /// Calls FSSTAT.
     pub(crate) fn stat(&self, who: Who<'_>) -> Result<StatFs> {
         let root = &self.root;
         let asked = tick();
@@ -63,7 +63,7 @@ impl Room {
         Ok(stat)
     }
 
-    /// Returns whether there is room for `len` bytes more than what is written behind, as far as is
+    /// Returns whether there is space for `len` bytes beyond the data written behind, as far as is
     /// known.
     pub(crate) fn has(&self, who: Who<'_>, behind: &Behind, len: usize) -> Result<bool> {
         let len = len as u64;

@@ -38,8 +38,7 @@ impl Workers {
         }
     }
 
-    /// Queues a job. If all workers are busy and as many jobs wait, gives it
-    /// back.
+    /// Queues a job. Returns it if all workers are busy and as many jobs are queued.
     pub(crate) fn hire<J: FnOnce() + Send + 'static>(&self, job: J) -> Result<(), J> {
         let mut state = self.shared.state.lock();
         if state.is_ended || state.jobs.len() >= state.idle + self.max {
@@ -60,7 +59,7 @@ impl Workers {
         Ok(())
     }
 
-    /// Does what is left, and ends the threads.
+    /// Finishes the queued jobs, and ends the threads.
     pub(crate) fn end(&self) {
         let mut state = self.shared.state.lock();
         state.is_ended = true;
@@ -70,7 +69,7 @@ impl Workers {
         let me = std::thread::current().id();
         for thread in threads {
             if thread.thread().id() != me {
-                // One that panicked has told so.
+                // A panic was reported when it happened.
                 let _ = thread.join();
             }
         }

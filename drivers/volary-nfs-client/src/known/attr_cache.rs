@@ -1,4 +1,5 @@
-//! Attributes and rights of one node: as the server last gave them, and whether they are believed.
+//! Cached attributes and rights of one node: as the server last gave them, and whether they are
+//! valid.
 
 use crate::timer;
 use crate::wire::proto::{Fattr, Wcc};
@@ -6,28 +7,28 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use volary_core::{Access, Cred, Time};
 
-/// How many callers' rights on a node are remembered.
+/// For how many callers the rights on a node are cached.
 const RIGHTS_MAX: usize = 4;
 
-/// Counts calls, so that of two answers the later is known.
+/// Counts calls, so that the later of two replies is known.
 static CLOCK: AtomicU64 = AtomicU64::new(1);
 
-/// Returns a moment among calls.
+/// Returns the current time on the counter of calls.
 pub(crate) fn tick() -> u64 {
     CLOCK.fetch_add(1, Ordering::SeqCst)
 }
 
-/// What is known of one node's attributes.
+/// The cached attributes of one node.
 pub(crate) struct AttrCache {
     attr: Fattr,
-    /// When the call was made that brought it; see [`tick`].
+    /// When the call was made that returned them; see [`tick`].
     asked: u64,
     at: Option<Instant>,
     /// See [`Attr::change`](volary_core::Attr::change).
     change: u64,
-    /// Counts the times that others changed its entries.
+    /// Counts the times that others changed the node's entries.
     epoch: u64,
-    /// Changes by calls of ours that are under way.
+    /// The number of our own changes in progress.
     changing: u32,
     overlaps: bool,
     rights: Vec<Rights>,
@@ -41,8 +42,8 @@ struct Rights {
 }
 
 impl AttrCache {
-    /// `attr` is what a call made at `asked` brought; of one that nobody knows the
-    /// time of (0) it is not believed.
+    /// Makes a cache of `attr`, from a call made at `asked`. If that time is unknown (0), the
+    /// attributes are not valid.
     pub(crate) fn new(attr: Fattr, asked: u64) -> Self {
         Self {
             attr,
@@ -66,23 +67,23 @@ impl AttrCache {
         self.change
     }
 
-    /// Returns whether they are not older than `age`.
+    /// Returns whether they are younger than `age`.
     pub(crate) fn is_fresh(&self, age: Duration) -> bool {
         self.at.is_some_and(|at| at.elapsed() < age)
     }
 
-    /// Returns whether nothing came in between that leaves them in doubt.
+    /// Returns whether nothing has made them doubtful since.
     pub(crate) fn is_believed(&self) -> bool {
         self.at.is_some()
     }
 
-    /// Tells the entries of one time from those of another.
+    /// Returns a number that grows when others may have changed the node's entries.
     pub(crate) fn epoch(&self) -> u64 {
         self.epoch
     }
 
-    /// Takes what a call, made at `asked`, brought that changed nothing. What is known now is
-    /// to be shown then; or else, with the change count that this returns, what the call brought.
+    /// Takes the attributes from a call, made at `asked`, that changed nothing. `None` if the
+    /// cached attributes are to be shown then; otherwise `attr` is, with the returned change count.
     pub(crate) fn answer(&mut self, attr: &Fattr, asked: u64) -> Option<u64> {
         if self.changing == 0 && asked >= self.asked {
             self.take(attr, asked, None);
@@ -91,7 +92,7 @@ impl AttrCache {
         if self.changing == 0 && self.at.is_some() {
             return None;
         }
-        // Nobody can tell whether it came before the change of ours or after.
+        // It is unknown whether the reply is from before our change or after it.
         if !attr.is_same_content(&self.attr) {
             self.at = None;
             self.change += 1;
@@ -99,7 +100,7 @@ impl AttrCache {
         Some(self.change.max(nanos(attr.ctime)))
     }
 
-    /// Returns whether no call of ours has changed the node since `asked`, as far as is known.
+    /// Returns whether, as far as is known, no call of ours has changed the node since `asked`.
     pub(crate) fn is_unchanged_since(&self, asked: u64) -> bool {
         self.changing == 0 && self.asked <= asked
     }
@@ -110,7 +111,7 @@ impl AttrCache {
         self.changing += 1;
     }
 
-    /// Takes what the call of a change brought.
+    /// Takes the reply of our own change.
     pub(crate) fn take_change(&mut self, wcc: &Wcc, asked: u64) {
         match &wcc.after {
             Some(attr) => self.take(attr, asked, Some(wcc.before)),
@@ -130,19 +131,18 @@ impl AttrCache {
         }
     }
 
-    /// Notes that the content was changed here, though the server does not know yet.
+    /// Notes that the content was changed here, before the server knows of it.
     pub(crate) fn touch(&mut self) {
         self.change += 1;
     }
 
-    /// Notes that it is not to be believed any more, nor what calls bring that were made
-    /// before.
+    /// Makes the attributes invalid, and those of calls that were made before.
     pub(crate) fn expire(&mut self) {
         self.doubt();
         self.rights.clear();
     }
 
-    /// Notes that nobody knows what the node is now: its entries, too, may be others.
+    /// Notes that the node's state is unknown: its entries may have changed too.
     pub(crate) fn forget(&mut self) {
         self.doubt();
         self.epoch += 1;
@@ -154,8 +154,8 @@ impl AttrCache {
         self.asked = tick();
     }
 
-    /// Takes attributes. `own` is of a change of our own: what the node's times were before it,
-    /// if the server says so.
+    /// Stores attributes. `own` is for a change of our own: the node's times before it, if the
+    /// server gave them.
     fn take(&mut self, attr: &Fattr, asked: u64, own: Option<Option<(Time, Time)>>) {
         let differs = !attr.is_same_content(&self.attr);
         let older = attr.ctime < self.attr.ctime;
@@ -171,13 +171,12 @@ impl AttrCache {
         }
         self.attr = *attr;
         self.asked = asked;
-        // A time that goes back is a reply that was overtaken, or a clock that
-        // was set: it is looked at again.
+        // A time that goes back is from an old reply, or the server's clock was set: ask again.
         self.at = (!older).then(timer::now);
     }
 
-    /// Returns what part of `want` this caller was granted, if it is known and not older
-    /// than `age`.
+    /// Returns the part of `want` that this caller was granted, if it is cached and younger than
+    /// `age`.
     pub(crate) fn rights(&self, cred: &Cred, want: Access, age: Duration) -> Option<Access> {
         let found = self.rights.iter().find(|r| r.cred == *cred)?;
         let fresh = found.at.elapsed() < age && found.asked.has(want);
@@ -198,7 +197,7 @@ impl AttrCache {
     }
 }
 
-/// Nanoseconds since 1970, which fit for 584 years.
+/// Returns nanoseconds since 1970, which fit for 584 years.
 fn nanos(time: Time) -> u64 {
     let secs = u64::try_from(time.secs).unwrap_or_default();
     secs.saturating_mul(1_000_000_000)

@@ -1,11 +1,11 @@
-//! A map that forgets.
+//! A map of bounded size.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::mem;
 
-/// Keeps the entries that were used last: the last `max`/2 at least, `max` at most.
-/// Besides, it keeps those that must be kept.
+/// Keeps recently used entries: at least the last `max`/2, and at most `max`. In addition, keeps
+/// all entries that must be kept.
 pub(crate) struct Bounded<K, V> {
     young: HashMap<K, V>,
     old: HashMap<K, V>,
@@ -30,8 +30,7 @@ impl<K: Hash + Eq + Clone, V: Clone> Bounded<K, V> {
         Some(found)
     }
 
-    /// Makes room by forgetting what was not used for long, but for what `keep`
-    /// says.
+    /// Inserts an entry. Makes room by dropping old entries, except those that `keep` selects.
     pub(crate) fn insert(&mut self, key: K, value: V, keep: impl Fn(&V) -> bool) {
         if self.young.len() >= self.half && !self.young.contains_key(&key) {
             let mut kept = mem::take(&mut self.old);

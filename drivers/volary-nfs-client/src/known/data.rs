@@ -1,5 +1,4 @@
-//! A file's bytes that are here: written and not yet at the server for good, or
-//! read ahead.
+//! The bytes of a file in memory: written but not yet durable on the server, or read ahead.
 
 use parking_lot::{Condvar, Mutex};
 use std::collections::HashMap;
@@ -7,56 +6,56 @@ use std::ops::Range;
 use std::sync::Arc;
 use volary_core::{Cred, Error, Kind, Result, Time};
 
-/// The bytes of one node. The lock is never held over a call.
+/// The bytes of one node. The lock is never held during a call.
 #[derive(Default)]
 pub(crate) struct Data {
     pub(crate) state: Mutex<State>,
-    /// A call has ended.
+    /// Notified when a call has ended.
     pub(crate) turned: Condvar,
 }
 
 #[derive(Default)]
 pub(crate) struct State {
-    /// What was written last and is not sent: it may go on.
+    /// The last written bytes, which are not sent yet: a write may continue them.
     pub(crate) gathered: Option<Part>,
-    /// What is being sent.
+    /// The ranges that are being sent.
     pub(crate) sending: Vec<Range<u64>>,
-    /// What the server has, but may lose; in the order in which it was written.
+    /// Bytes that the server has but may lose, in the order of their writes.
     pub(crate) unstable: Vec<Sent>,
-    /// A write that failed after it was answered.
+    /// The first write that failed after it was answered.
     failed: Option<(Kind, String)>,
     pub(crate) chunks: HashMap<u64, Chunk>,
-    /// Of which content the chunks are: times and size.
+    /// The times and size of the content that the chunks are from.
     pub(crate) content: Option<(Time, Time, u64)>,
     /// Counts the times that chunks were dropped.
     pub(crate) drops: u64,
 }
 
-/// Bytes to write, and on whose behalf.
+/// Bytes to write, and their caller.
 pub(crate) struct Part {
     pub(crate) offset: u64,
     pub(crate) bytes: Vec<u8>,
     pub(crate) cred: Cred,
 }
 
-/// Bytes that were written unstably.
+/// Bytes that were written as UNSTABLE.
 pub(crate) struct Sent {
     pub(crate) part: Part,
-    /// The server's verifier then: another one now, and they may be lost.
+    /// The server's verifier at that time: if it differs now, the bytes may be lost.
     pub(crate) verifier: [u8; 8],
 }
 
-/// A piece of a file, by its number.
+/// A piece of a file in memory, or on its way there.
 #[derive(Clone)]
 pub(crate) enum Chunk {
     Coming,
     Here(Arc<Piece>),
 }
 
-/// What was read of it.
+/// The bytes of a piece.
 pub(crate) struct Piece {
     pub(crate) bytes: Vec<u8>,
-    /// The file ends here.
+    /// Whether the file ends after them.
     pub(crate) is_end: bool,
 }
 
@@ -71,7 +70,7 @@ impl Part {
 }
 
 impl State {
-    /// Returns whether the server lacks bytes that are here.
+    /// Returns whether some written bytes have not reached the server.
     pub(crate) fn is_behind(&self) -> bool {
         self.gathered.is_some() || !self.sending.is_empty()
     }
@@ -81,15 +80,15 @@ impl State {
         sending.any(|r| r.start < range.end && range.start < r.end)
     }
 
-    /// Remembers that a write failed: the first one counts.
+    /// Remembers a failed write; only the first one counts.
     pub(crate) fn fail(&mut self, e: &Error) {
         self.failed.get_or_insert_with(|| (e.kind(), e.to_string()));
     }
 
-    /// What failed since it was last asked.
+    /// Returns the failure since the last call, if any.
     ///
     /// # Errors
-    /// That.
+    /// That failure.
     pub(crate) fn check_failed(&mut self) -> Result<()> {
         match self.failed.take() {
             None => Ok(()),
@@ -97,7 +96,7 @@ impl State {
         }
     }
 
-    /// Forgets what was read ahead; gives the number of its bytes.
+    /// Drops all data that was read ahead; returns the number of its bytes.
     pub(crate) fn drop_chunks(&mut self) -> usize {
         self.drops += 1;
         self.content = None;

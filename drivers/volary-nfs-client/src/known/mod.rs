@@ -1,5 +1,5 @@
-//! What is known of nodes and names, and for how long; bytes that are here. Nothing here makes a call.
-//! May use `wire`.
+//! Caches of nodes and names, and how long they are valid; bytes in memory. Nothing here makes a
+//! call. May use `wire`.
 
 pub(crate) mod attr_cache;
 pub(crate) mod bounded;

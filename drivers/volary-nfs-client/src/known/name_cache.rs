@@ -1,20 +1,20 @@
-//! Names that are known: as many as there is room for.
+//! A bounded cache of names.
 
 use crate::known::bounded::Bounded;
 use parking_lot::Mutex;
 use volary_core::NodeId;
 
-/// What names were found to lead to.
+/// Caches the nodes that names refer to.
 pub(crate) struct NameCache(Mutex<Bounded<At, Named>>);
 
 /// A directory, and a name in it.
 type At = (NodeId, Box<[u8]>);
 
-/// What a name led to.
+/// The node that a name referred to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Named {
     pub(crate) node: NodeId,
-    /// The directory's epoch then.
+    /// The directory's epoch at that time.
     pub(crate) epoch: u64,
 }
 
@@ -27,8 +27,7 @@ impl NameCache {
         self.0.lock().get(&(dir, name.into()), |_| false)
     }
 
-    /// Notes what a name leads to, as it was while the directory's epoch was
-    /// `epoch`.
+    /// Caches the node that a name refers to, as of this epoch of the directory.
     pub(crate) fn note(&self, dir: NodeId, epoch: u64, name: &[u8], node: NodeId) {
         let named = Named { node, epoch };
         self.0.lock().insert((dir, name.into()), named, |_| false);

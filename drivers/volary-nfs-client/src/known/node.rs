@@ -1,4 +1,4 @@
-//! One node: its handle, what is known of it for a while, and who uses it.
+//! One node: its handle, its cached attributes, and its users.
 
 use crate::known::attr_cache::{AttrCache, tick};
 use crate::known::data::Data;
@@ -14,18 +14,18 @@ pub(crate) struct Node {
     pub(crate) fh: Fh,
     pub(crate) kind: FileKind,
     known: Mutex<AttrCache>,
-    /// Opens of it.
+    /// The number of its opens.
     pub(crate) opens: AtomicU32,
-    /// Taken shared while it is opened, and alone while its last name may go.
+    /// Read-locked while it is opened, and write-locked while its last name may be removed.
     pub(crate) going: RwLock<()>,
-    /// Where it is while it is open without a name of its own.
+    /// Its hidden name, while it is open without a name of its own.
     pub(crate) hidden: Mutex<Option<Hidden>>,
-    /// Taken shared to read the content, and alone to change it.
+    /// Read-locked to read the content, and write-locked to change it.
     pub(crate) io: RwLock<()>,
     data: OnceLock<Data>,
 }
 
-/// The entry by which an open file without a name of its own is kept.
+/// The hidden entry that keeps an open file without a name of its own.
 #[derive(Clone, Debug)]
 pub(crate) struct Hidden {
     pub(crate) dir: NodeId,
@@ -33,8 +33,8 @@ pub(crate) struct Hidden {
 }
 
 impl Node {
-    /// `attr` is what a call made at `asked` brought; of one that nobody knows the
-    /// time of (0) it is not believed.
+    /// Makes a node with `attr`, from a call made at `asked`. If that time is unknown (0), the
+    /// attributes are not valid.
     pub(crate) fn new(id: NodeId, fh: Fh, attr: Fattr, asked: u64) -> Self {
         Self {
             id,
@@ -49,12 +49,12 @@ impl Node {
         }
     }
 
-    /// Returns what is read ahead, and written behind.
+    /// Returns the data that is read ahead and written behind.
     pub(crate) fn data(&self) -> &Data {
         self.data.get_or_init(Data::default)
     }
 
-    /// Returns what is read ahead and written behind, if there was any.
+    /// Returns the data that is read ahead and written behind, if there ever was any.
     pub(crate) fn data_if_any(&self) -> Option<&Data> {
         self.data.get()
     }
@@ -63,20 +63,20 @@ impl Node {
         self.opens.load(Ordering::SeqCst) > 0
     }
 
-    /// Returns whether it is kept by this name in `dir`.
+    /// Returns whether this is its hidden name, in `dir`.
     pub(crate) fn is_hidden_as(&self, dir: NodeId, name: &[u8]) -> bool {
         let hidden = self.hidden.lock();
         let here = hidden.as_ref();
         here.is_some_and(|hidden| hidden.dir == dir && hidden.name == name)
     }
 
-    /// Returns the attributes, if they are not older than `age`.
+    /// Returns the attributes, if they are younger than `age`.
     pub(crate) fn attr(&self, age: Duration) -> Option<Attr> {
         let known = self.known.lock();
         known.is_fresh(age).then(|| self.show(&known))
     }
 
-    /// Returns the attributes, if nothing came in between that leaves them in doubt.
+    /// Returns the attributes, if nothing has made them doubtful since.
     pub(crate) fn believed(&self) -> Option<Attr> {
         let known = self.known.lock();
         known.is_believed().then(|| self.show(&known))
@@ -97,7 +97,7 @@ impl Node {
             node: self.id,
             kind: self.kind,
             mode: a.mode,
-            // The name by which it is kept is not one of its own.
+            // The hidden name is not counted as a link.
             nlink: a.nlink.saturating_sub(hidden.into()),
             uid: a.uid,
             gid: a.gid,
@@ -114,16 +114,16 @@ impl Node {
         }
     }
 
-    /// Takes what a call, made at `asked`, brought that changed nothing.
+    /// Takes the attributes from a call, made at `asked`, that changed nothing.
     ///
     /// # Errors
-    /// `Stale` if the handle leads to another node now.
+    /// `Stale` if the handle refers to another node now.
     pub(crate) fn note(&self, attr: &Fattr, asked: u64) -> Result<()> {
         self.answer(attr, asked).map(drop)
     }
 
-    /// The same, and gives the attributes that the node had at some moment since
-    /// the call was made: those that it brought, or later ones.
+    /// Takes the attributes likewise. Returns attributes that the node had at some moment since the
+    /// call was made: the given ones, or later ones.
     ///
     /// # Errors
     /// As [`note`](Self::note).
@@ -144,7 +144,7 @@ impl Node {
         }
     }
 
-    /// Returns whether no call of ours has changed it since `asked`, as far as is known.
+    /// Returns whether, as far as is known, no call of ours has changed it since `asked`.
     pub(crate) fn is_unchanged_since(&self, asked: u64) -> bool {
         self.known.lock().is_unchanged_since(asked)
     }
@@ -158,24 +158,23 @@ impl Node {
         }
     }
 
-    /// Its content was changed here, though the server does not know yet.
+    /// Notes that its content was changed here, before the server knows of it.
     pub(crate) fn touch(&self) {
         self.known.lock().touch();
     }
 
-    /// What is known of attributes is not believed any more, nor what calls bring
-    /// that were made before.
+    /// Makes the cached attributes invalid, and those of calls that were made before.
     pub(crate) fn expire(&self) {
         self.known.lock().expire();
     }
 
-    /// Tells the entries of one time from those of another.
+    /// Returns a number that grows when others may have changed the node's entries.
     pub(crate) fn epoch(&self) -> u64 {
         self.known.lock().epoch()
     }
 
-    /// Returns what part of `want` this caller was granted, if it is known and not older
-    /// than `age`.
+    /// Returns the part of `want` that this caller was granted, if it is cached and younger than
+    /// `age`.
     pub(crate) fn rights(&self, cred: &Cred, want: Access, age: Duration) -> Option<Access> {
         self.known.lock().rights(cred, want, age)
     }
@@ -185,18 +184,18 @@ impl Node {
     }
 }
 
-/// A change by a call of ours that is under way. When it is dropped without an
-/// [`end`](Self::end), what was known of the node is in doubt.
+/// A change by a call of ours that is in progress. If it is dropped without [`end`](Self::end), the
+/// cached attributes become doubtful.
 pub(crate) struct Changing<'a> {
     node: &'a Node,
     is_told: bool,
 }
 
 impl Changing<'_> {
-    /// Takes what the call brought.
+    /// Ends the change with the reply of the call.
     ///
     /// # Errors
-    /// `Stale` if the handle leads to another node now.
+    /// `Stale` if the handle refers to another node now.
     pub(crate) fn end(mut self, wcc: &Wcc) -> Result<()> {
         let asked = tick();
         let node = self.node;
@@ -285,8 +284,8 @@ mod tests {
         assert!(node.attr(AGE).is_some());
     }
 
-    /// Of two writes at the same time the one that was done first may be answered
-    /// last, and a commit may be on its way when someone asks how long the file is.
+    /// Of two writes at the same time, the first to be executed may be answered last. A COMMIT may
+    /// be in progress when somebody asks for the file's length.
     #[test]
     fn who_asks_during_a_change_is_not_given_what_is_in_doubt() {
         let node = node();
@@ -319,14 +318,14 @@ mod tests {
     fn an_answer_from_before_a_change_of_ours_is_not_believed_after_it() {
         let node = node();
         let early = tick();
-        // A name of its own was removed.
+        // One of its names was removed.
         node.expire();
         node.note(&attr(1, 1), early).unwrap();
         assert!(node.attr(AGE).is_none());
         node.note(&attr(2, 2), tick()).unwrap();
         assert!(node.attr(AGE).is_some());
         let early = tick();
-        // Its answer was none that can be read.
+        // The reply could not be decoded.
         drop(node.begin_change());
         node.note(&attr(2, 2), early).unwrap();
         assert!(node.attr(AGE).is_none());
@@ -342,7 +341,7 @@ mod tests {
         node.begin_change().end(&wcc).unwrap();
         let before = node.believed().unwrap();
         let ours = node.begin_change();
-        // The server's clock has not moved on.
+        // The server's clock has not advanced.
         let during = node.answer(&attr(1, 70), tick()).unwrap();
         assert_eq!(during.size, 70);
         assert!(during.change > before.change);

@@ -1,4 +1,4 @@
-//! All nodes that are known: as many as there is room for.
+//! A bounded cache of nodes.
 
 use crate::fail;
 use crate::known::bounded::Bounded;
@@ -10,12 +10,12 @@ use std::hash::Hasher;
 use std::sync::Arc;
 use volary_core::{Kind, NodeId, Result};
 
-/// How many handles with the same number and hash are told apart.
+/// How many nodes with the same number and hash can be kept apart.
 const ALIKE_MAX: u32 = 8;
 
 pub(crate) struct Nodes(Mutex<Bounded<NodeId, Arc<Node>>>);
 
-/// Returns whether it may not be forgotten: somebody uses it.
+/// Returns whether the node is in use, and must not be dropped.
 fn is_used(node: &Arc<Node>) -> bool {
     Arc::strong_count(node) > 1
 }
@@ -26,17 +26,16 @@ impl Nodes {
     }
 
     /// # Errors
-    /// `Stale` if it is not known, or not any more.
+    /// `Stale` if the node is not, or no longer, cached.
     pub(crate) fn get(&self, id: NodeId) -> Result<Arc<Node>> {
         let found = self.0.lock().get(&id, is_used);
         found.ok_or_else(|| Kind::Stale.into())
     }
 
-    /// Returns the node of a handle, with attributes that a call brought which was made
-    /// at `asked`.
+    /// Returns the node of a handle, with attributes from a call made at `asked`.
     ///
     /// # Errors
-    /// `Corrupt` for a server whose handles cannot be told apart.
+    /// `Corrupt` for a server with too many handles of the same number and hash.
     pub(crate) fn enter(&self, fh: Fh, attr: &Fattr, asked: u64) -> Result<Arc<Node>> {
         let (ino, generation) = numbers(&fh, attr.fileid);
         let mut by_id = self.0.lock();
@@ -51,7 +50,7 @@ impl Nodes {
                     node.note(attr, asked)?;
                     return Ok(node);
                 }
-                // The handle of one that is no more, used again for another kind.
+                // The server has reused the handle of a removed node for one of another kind.
                 Some(node) if node.fh == fh => {}
                 Some(_) => continue,
                 None => {}
@@ -73,8 +72,8 @@ impl Nodes {
     }
 }
 
-/// Returns the number of a node, and what tells it from others that have had it: a hash
-/// of its handle, the same each time.
+/// Returns a node's number, and as its generation a hash of the handle, which tells it from earlier
+/// nodes with that number.
 fn numbers(fh: &Fh, fileid: u64) -> (std::num::NonZeroU64, u32) {
     let mut hasher = SipHasher13::new();
     hasher.write(fh.bytes());

@@ -1,13 +1,13 @@
-//! Locks that the server gave, claimed again when it was restarted (NLM's reclaim): what
-//! the server's status monitor would call us for (NSM) is found out by asking, as nobody
-//! calls a program without a portmapper.
+//! Locks that the server gave, and how they are reclaimed when it restarts (NLM's reclaim). Servers
+//! report a restart to a client's NSM, but they reach it only through a portmapper, which we do not
+//! run. So the server is polled instead.
 //!
-//! While there are locks, a thread asks the server every few seconds whether it is there. If
-//! it had to be connected to anew, and has another write verifier than before the first
-//! lock, or does not tell us any, all are claimed. One that the server refuses as a claim, because it knows no time of
-//! grace or that is over, is asked for as a new one. What another has by then is lost: who
-//! locked it is told by the next read, write or sync through that open, and by each until
-//! something is unlocked through it.
+//! While there are locks, a thread checks every few seconds whether the server answers. All locks
+//! are reclaimed if two things hold: a new connection was needed, and the write verifier has
+//! changed or is unknown. The server may refuse a reclaim because it has no grace period, or
+//! because that is over. Then the lock is requested as a new one. A lock that another client has by
+//! then is lost. The next read, write or sync through that open reports it, and so does each later
+//! one until something is unlocked through the open.
 
 use crate::calls::export::{Export, Who};
 use crate::known::node::Node;
@@ -20,29 +20,29 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 use volary_core::{Cred, NodeId, Result};
 
-/// Between two looks whether the server is there: several in any time of grace.
+/// How often the server is checked: several times in any grace period.
 const LOOK: Duration = Duration::from_secs(3);
 
-/// The locks that the server gave.
+/// The locks that the server has given.
 pub(crate) struct Claims {
     export: Arc<Export>,
     nlm: Nlm,
     held: Mutex<HashMap<Whose, Vec<Held>>>,
-    /// Shared over a call that takes or gives back a lock and the note of it; held alone
-    /// over claims, with the run of the server that gave the locks.
+    /// Read-locked during a call that takes or releases a lock, and while that is noted.
+    /// Write-locked while locks are reclaimed. Holds the run of the server that gave the locks.
     run: RwLock<Mutex<Option<Run>>>,
     is_watched: AtomicBool,
 }
 
-/// An owner's number, and what it locks.
+/// A node, and the number of a lock owner.
 type Whose = (NodeId, u32);
 
 /// One run of the server.
 #[derive(Clone, Copy)]
 struct Run {
-    /// `None` to who may not ask.
+    /// The write verifier; `None` if the caller may not ask for it.
     verifier: Option<[u8; 8]>,
-    /// How many connections there had been when it was asked for.
+    /// How many connections had been made when it was asked for.
     connections: u32,
 }
 
@@ -62,7 +62,7 @@ impl Held {
         Range::between(self.svid, self.first, self.last)
     }
 
-    /// Returns what is left of it without these bytes.
+    /// Returns the parts of the lock outside these bytes.
     fn without(&self, first: u64, last: u64) -> impl Iterator<Item = Self> {
         let before = (self.first < first).then(|| (self.first, self.last.min(first - 1)));
         let after = (self.last > last).then(|| (self.first.max(last + 1), self.last));
@@ -87,7 +87,7 @@ impl Claims {
         }
     }
 
-    /// LOCK, and notes it if it was granted: the status.
+    /// Calls LOCK, and notes the lock if it was granted. Returns the status.
     ///
     /// # Errors
     /// Those of the call.
@@ -103,7 +103,7 @@ impl Claims {
         })
     }
 
-    /// UNLOCK, and notes it if it was granted: the status.
+    /// Calls UNLOCK, and notes the release if it was granted. Returns the status.
     ///
     /// # Errors
     /// Those of the call.
@@ -118,8 +118,8 @@ impl Claims {
         })
     }
 
-    /// Notes that an owner has a lock on the range (exclusively or not), or none, in place of
-    /// what it had of it.
+    /// Notes an owner's lock on the range (`exclusive` or not), or with `None` that it has none. It
+    /// replaces the owner's earlier locks on the range.
     pub(crate) fn note(
         &self,
         who: Who<'_>,
@@ -148,8 +148,7 @@ impl Claims {
         }
     }
 
-    /// Takes (exclusively or not) or gives back a lock by `call`, and notes it if it was
-    /// granted.
+    /// Takes (`exclusive` or not) or releases a lock by `call`, and notes that if it was granted.
     ///
     /// # Errors
     /// Those of the call.
@@ -172,7 +171,7 @@ impl Claims {
         Ok(status)
     }
 
-    /// Claims all locks, if the server was restarted since it gave them.
+    /// Reclaims all locks, if the server has restarted since it gave them.
     pub(crate) fn claim_if_restarted(&self) {
         let mut run = self.run.write();
         let run = run.get_mut();
@@ -184,7 +183,7 @@ impl Claims {
         };
         let now = self.run_of_server(Who::behind(&first.cred), &first.open.node);
         let is_same = now.verifier.is_some() && now.verifier == before.verifier;
-        // A server that is gone again is asked again.
+        // If the server fails again, the next check repeats this.
         if is_same || all.iter().all(|lock| self.claim(lock).is_ok()) {
             *run = Some(now);
         }
@@ -215,8 +214,8 @@ impl Claims {
         }
     }
 
-    /// Sees to it that a restart of the server is found out while there are locks. Where
-    /// there can be no thread for it, the next lock finds it out.
+    /// Starts a thread that detects a restart of the server while there are locks. If no thread can
+    /// be started, the next lock tries again.
     fn watch(self: &Arc<Self>) {
         let held = self.held.lock();
         if held.is_empty() || self.is_watched.swap(true, Ordering::SeqCst) {
@@ -237,14 +236,14 @@ impl Claims {
     }
 }
 
-/// Looks once; whether to go on.
+/// Checks the server once. Returns whether to go on.
 fn look(claims: &Weak<Claims>) -> bool {
     let Some(claims) = claims.upgrade() else {
         return false;
     };
     let held = claims.held.lock();
     if claims.export.check().is_err() || held.is_empty() {
-        // Whoever has the next lock looks again.
+        // The next lock starts a new thread.
         claims.is_watched.store(false, Ordering::SeqCst);
         return false;
     }

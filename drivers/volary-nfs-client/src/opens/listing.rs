@@ -1,4 +1,4 @@
-//! Listings: pages of READDIRPLUS and READDIR, and where the listing of an open is.
+//! Listings: pages of READDIRPLUS and READDIR, and the position of an open in its listing.
 
 use crate::fail;
 use crate::wire::proto::{Fattr, Fh};
@@ -7,27 +7,27 @@ use std::num::NonZeroU64;
 use volary_core::{Cookie, Error, Name, NodeId, Result};
 use volary_rpc::{Decoded, Input, Output};
 
-/// More entries than any directory has; a listing that has more never ends.
+/// More entries than any directory has, so that an endless listing is detected.
 const ENTRIES_MAX: u64 = 1 << 25;
 
-/// Where the listing of an open is.
+/// The position of an open in its listing.
 #[derive(Default)]
 pub(crate) struct Listing {
-    /// What came and was not taken yet.
+    /// Entries that were received and not yet consumed.
     page: VecDeque<Listed>,
-    /// The place before it.
+    /// The cookie before the page.
     at: u64,
-    /// Nothing comes after the page.
+    /// Whether nothing follows the page.
     is_end: bool,
     verifier: [u8; 8],
     given: u64,
     circle: Circle,
-    /// The server lacks READDIRPLUS.
+    /// Whether the server lacks READDIRPLUS.
     plain: bool,
 }
 
-/// Finds, in no memory to speak of, that places come again (Brent's way): the
-/// place after each power of two of pages is compared with those that follow.
+/// Detects in constant memory that cookies repeat (Brent's algorithm). The cookie at each power of
+/// two of pages is compared with later ones.
 #[derive(Default)]
 struct Circle {
     held: u64,
@@ -36,7 +36,7 @@ struct Circle {
 }
 
 impl Circle {
-    /// Returns whether `place` was there before.
+    /// Returns whether `place` has occurred before.
     fn closes(&mut self, place: u64) -> bool {
         if self.power > 0 && place == self.held {
             return true;
@@ -50,7 +50,7 @@ impl Circle {
     }
 }
 
-/// An entry as it is listed.
+/// An entry of a listing.
 pub(crate) struct Listed {
     pub(crate) name: Vec<u8>,
     fileid: u64,
@@ -59,7 +59,7 @@ pub(crate) struct Listed {
     pub(crate) fh: Option<Fh>,
 }
 
-/// What one call brought.
+/// The result of one call.
 pub(crate) struct Page {
     verifier: [u8; 8],
     entries: VecDeque<Listed>,
@@ -67,12 +67,13 @@ pub(crate) struct Page {
 }
 
 impl Listing {
-    /// Goes on at a place: where it is, or another one.
+    /// Moves to a cookie: the current position, or another one.
     pub(crate) fn go_to(&mut self, from: Cookie) {
         if from == Cookie::START || self.at != from.0 {
             *self = Self {
                 at: from.0,
-                // Of this open, if any: a place in another's is tried without.
+                // The verifier of this open, if it has one; with another open's cookie, zero is
+                // tried.
                 verifier: if from == Cookie::START {
                     [0; 8]
                 } else {
@@ -84,20 +85,20 @@ impl Listing {
         }
     }
 
-    /// Returns the entry that is next, if it came already.
+    /// Returns the next entry, if it has been received.
     pub(crate) fn first(&self) -> Option<&Listed> {
         self.page.front()
     }
 
-    /// Returns whether nothing comes after what came.
+    /// Returns whether the listing ends with the received entries.
     pub(crate) fn is_end(&self) -> bool {
         self.is_end
     }
 
-    /// Passes over the entry that is next.
+    /// Consumes the next entry.
     ///
     /// # Errors
-    /// `Corrupt` after more entries than there can be.
+    /// `Corrupt` after more entries than a directory can have.
     pub(crate) fn pass(&mut self) -> Result<()> {
         if let Some(passed) = self.page.pop_front() {
             self.at = passed.cookie;
@@ -109,10 +110,10 @@ impl Listing {
         Ok(())
     }
 
-    /// Notes that a page is asked for.
+    /// Notes that a page is about to be requested.
     ///
     /// # Errors
-    /// `Corrupt` for one that was asked for before.
+    /// `Corrupt` for a page that was requested before.
     pub(crate) fn begin_page(&mut self) -> Result<()> {
         if self.circle.closes(self.at) {
             return Err(endless());
@@ -120,7 +121,7 @@ impl Listing {
         Ok(())
     }
 
-    /// Returns whether READDIRPLUS is asked for.
+    /// Returns whether READDIRPLUS is used.
     pub(crate) fn is_plus(&self) -> bool {
         !self.plain
     }
@@ -130,7 +131,7 @@ impl Listing {
         self.plain = true;
     }
 
-    /// Writes what page is asked for, of up to `max` bytes.
+    /// Writes the arguments for the next page, of up to `max` bytes.
     pub(crate) fn write(&self, out: &mut Output, max: u32) {
         out.u64(self.at);
         out.raw(&self.verifier);
@@ -141,10 +142,10 @@ impl Listing {
         out.u32(max);
     }
 
-    /// Takes a page.
+    /// Takes a received page.
     ///
     /// # Errors
-    /// `Corrupt` for one with neither entries nor the end.
+    /// `Corrupt` for a page with neither entries nor the end.
     pub(crate) fn take(&mut self, page: Page) -> Result<()> {
         if page.entries.is_empty() && !page.is_end {
             let words = "entries or the end";
@@ -162,17 +163,17 @@ impl Listing {
         Ok(())
     }
 
-    /// Notes that nothing more comes: the directory has no name any more.
+    /// Ends the listing: the directory has been removed.
     pub(crate) fn end(&mut self) {
         self.is_end = true;
     }
 }
 
 impl Page {
-    /// Reads what follows the directory's attributes.
+    /// Decodes a page, behind the directory's attributes.
     ///
     /// # Errors
-    /// `Corrupt` for entries that do not decode, or have names or cookies that none can have.
+    /// `Corrupt` for entries that do not decode, or have impossible names or cookies.
     pub(crate) fn read(input: &mut Input<'_>, plus: bool) -> Result<Self> {
         let page = read_page(input, plus).map_err(fail::garbage)?;
         page.entries.iter().try_for_each(Listed::check)?;
@@ -185,7 +186,8 @@ impl Page {
 }
 
 impl Listed {
-    /// Returns an id for an entry without a handle, which is [`Stale`](volary_core::Kind::Stale) to all calls.
+    /// Returns an id for an entry without a handle; it is [`Stale`](volary_core::Kind::Stale) in
+    /// all calls.
     pub(crate) fn unknown(&self) -> NodeId {
         NodeId {
             ino: NonZeroU64::new(self.fileid).unwrap_or(NonZeroU64::MAX),
@@ -279,7 +281,7 @@ mod tests {
         listing.pass().unwrap();
         listing.go_to(Cookie(5));
         assert_eq!(listing.first().unwrap().name, b"b");
-        // Of another place the server is asked, with what it said last.
+        // For another position the server is asked, with its last verifier.
         listing.go_to(Cookie(1));
         assert!(listing.first().is_none() && !listing.is_end());
         assert_eq!((listing.at, listing.verifier), (1, [7; 8]));

@@ -1,7 +1,7 @@
 //! Byte-range locks at the server.
 //!
-//! No lock is waited for at the server. What becomes of locks when it is restarted is in
-//! [`claims`](crate::opens::claims).
+//! The client never waits for a lock at the server. [`claims`](crate::opens::claims) says what
+//! happens to locks when the server restarts.
 
 use crate::calls::export::{Export, Who};
 use crate::opens::claims::Claims;
@@ -13,15 +13,15 @@ use std::sync::Arc;
 use std::time::Duration;
 use volary_core::{FileKind, Kind, Lock, Result};
 
-/// Between two tries while the server waits for others to claim their locks.
+/// How long to wait before a lock is requested again in the server's grace period.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Locks of a server that has NLM.
+/// Takes locks at a server that has NLM.
 pub(crate) struct Locks {
     nlm: Nlm,
     claims: Arc<Claims>,
     owners: Owners,
-    /// How long a lock may take, the server's time of grace included.
+    /// How long a lock may take, including the server's grace period.
     timeout: Duration,
 }
 
@@ -35,7 +35,7 @@ impl Locks {
         }
     }
 
-    /// Ends all connections.
+    /// Closes all connections.
     pub(crate) fn end(&self) {
         self.nlm.end();
     }
@@ -57,7 +57,7 @@ impl Locks {
             match status? {
                 GRANTED => return Ok(()),
                 DENIED_GRACE_PERIOD => {
-                    // What we had goes first.
+                    // Our own earlier locks are reclaimed first.
                     self.claims.claim_if_restarted();
                     if timer::now() + GRACE >= until {
                         return Err(refusal(DENIED_GRACE_PERIOD));
@@ -74,11 +74,11 @@ impl Locks {
         self.claims.unlock(who, open, range)
     }
 
-    /// Gives back what was locked through an open.
+    /// Releases the locks that were taken through an open.
     pub(crate) fn end_open(&self, who: Who<'_>, open: &Arc<Opened>) {
         for svid in self.owners.end_open(open.id) {
             let all = Range::new(svid, 0, u64::MAX);
-            // A server that is gone has no locks.
+            // A server that has failed holds no locks.
             let _ = self.unlock(who, open, &all);
             self.claims.note(who, open, &all, None);
         }

@@ -1,4 +1,4 @@
-//! The opens, and locks that are taken through them. May use `wire`, `server`, `known` and `calls`.
+//! The opens, and the locks taken through them. May use `wire`, `server`, `known` and `calls`.
 
 pub(crate) mod claims;
 pub(crate) mod listing;

@@ -21,14 +21,14 @@ pub(crate) const DENIED_GRACE_PERIOD: u32 = 4;
 
 /// `MAXNETOBJ_SZ`.
 const OBJECT_MAX: usize = 1024;
-/// The greatest offset that all servers know.
+/// The greatest offset that all servers support.
 pub(crate) const END: u64 = i64::MAX as u64;
 
-/// `nlm4_lock`, but for whom it is that calls.
+/// An `nlm4_lock`, without its client.
 pub(crate) struct Range {
     pub(crate) svid: u32,
     offset: u64,
-    /// 0 for all that a file can have.
+    /// 0 for no end.
     len: u64,
 }
 
@@ -39,12 +39,12 @@ impl Range {
         Self { svid, offset, len }
     }
 
-    /// From the first byte to the last.
+    /// Returns the range from the first byte to the last.
     pub(crate) fn between(svid: u32, first: u64, last: u64) -> Self {
         Self::new(svid, first, (last - first).saturating_add(1))
     }
 
-    /// Returns the first byte and the last.
+    /// Returns the first and the last byte.
     pub(crate) fn bounds(&self) -> (u64, u64) {
         let last = match self.len {
             0 => END,
@@ -58,7 +58,7 @@ impl Range {
 #[derive(Clone)]
 pub(crate) struct Nlm {
     peer: Arc<Peer>,
-    /// The name of this machine.
+    /// The name of this host.
     machine: Arc<[u8]>,
 }
 
@@ -67,17 +67,17 @@ impl Nlm {
         Self { peer, machine }
     }
 
-    /// Ends all connections.
+    /// Closes all connections.
     pub(crate) fn end(&self) {
         self.peer.end();
     }
 
-    /// Lets some time pass, unless it ends meanwhile.
+    /// Waits for this time, or until the connections are closed.
     pub(crate) fn rest(&self, time: Duration) {
         self.peer.rest(time);
     }
 
-    /// TEST: the status.
+    /// Calls TEST. Returns the status.
     pub(crate) fn test(
         &self,
         who: Who<'_>,
@@ -91,7 +91,7 @@ impl Nlm {
         })
     }
 
-    /// LOCK: the status.
+    /// Calls LOCK. Returns the status.
     pub(crate) fn lock(
         &self,
         who: Who<'_>,
@@ -105,12 +105,12 @@ impl Nlm {
             out.bool(exclusive);
             self.put(out, node, range);
             out.bool(reclaims);
-            // What NSM would say of us.
+            // The state number that NSM would give us.
             out.u32(1);
         })
     }
 
-    /// UNLOCK: the status.
+    /// Calls UNLOCK. Returns the status.
     pub(crate) fn unlock(&self, who: Who<'_>, node: &Node, range: &Range) -> Result<u32> {
         self.call(who, UNLOCK, |out| self.put(out, node, range))
     }

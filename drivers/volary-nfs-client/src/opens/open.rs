@@ -1,4 +1,4 @@
-//! The opens.
+//! The table of opens.
 
 use crate::fail;
 use crate::known::node::Node;
@@ -15,15 +15,15 @@ pub(crate) struct Opened {
     pub(crate) node: Arc<Node>,
     pub(crate) mode: Mode,
     pub(crate) listing: Mutex<Listing>,
-    /// Where the next read begins if it goes on from the last; how many such
-    /// there were.
+    /// The offset where a sequential read would continue, and how many reads in a row did.
     flow: Mutex<(u64, u32)>,
-    /// The server was restarted, and a lock that was taken through it is another's now.
+    /// Whether the server has restarted, and another client has a lock that was taken through it.
     lost_lock: AtomicBool,
 }
 
 impl Opened {
-    /// Notes a read, and returns how many in a row, it among them, began where the one before ended.
+    /// Notes a read. Returns how many reads in a row, including this one, began where the one
+    /// before ended.
     pub(crate) fn follows(&self, offset: u64, len: usize) -> u32 {
         let mut flow = self.flow.lock();
         let goes_on = flow.0 == offset;
@@ -48,7 +48,7 @@ impl Opened {
     }
 }
 
-/// All opens. Ids are never used twice.
+/// All opens. Ids are never reused.
 #[derive(Default)]
 pub(crate) struct Opens {
     all: RwLock<HashMap<OpenId, Arc<Opened>>>,
@@ -58,7 +58,7 @@ pub(crate) struct Opens {
 impl Opens {
     pub(crate) fn add(&self, node: Arc<Node>, mode: Mode) -> OpenId {
         let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;
-        // Ids that come from elsewhere are likely to be small or powers of two.
+        // Ids from elsewhere are likely to be small or powers of two, and must not match by chance.
         let id = OpenId(number << 8 | 5);
         node.opens.fetch_add(1, Ordering::SeqCst);
         let opened = Opened {
@@ -80,7 +80,7 @@ impl Opens {
         found.ok_or_else(|| Kind::Stale.into())
     }
 
-    /// Ends an open; its node's count is the caller's to lower.
+    /// Removes an open. The caller must decrement its node's count.
     ///
     /// # Errors
     /// `Stale`.
@@ -89,7 +89,7 @@ impl Opens {
         found.ok_or_else(|| Kind::Stale.into())
     }
 
-    /// Returns all that there are.
+    /// Returns the ids of all opens.
     pub(crate) fn ids(&self) -> Vec<OpenId> {
         self.all.read().keys().copied().collect()
     }

@@ -1,5 +1,5 @@
-//! Who locks: an owner here is one at the server, by a number of its own, for as long as an open
-//! through which it locked is there.
+//! Lock owners: each has its own number at the server, for as long as an open exists through which
+//! it locked.
 
 use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
@@ -23,7 +23,7 @@ struct Owner {
 }
 
 impl Owners {
-    /// Returns an owner's number, who locks through an open.
+    /// Returns the number of an owner that locks through an open.
     pub(crate) fn svid(&self, open: OpenId, owner: u64) -> u32 {
         let owners = &mut *self.0.lock();
         let found = owners.numbers.entry(owner).or_insert_with(|| {
@@ -39,7 +39,7 @@ impl Owners {
         found.svid
     }
 
-    /// Returns the numbers of those who locked through an open, which is forgotten.
+    /// Forgets an open. Returns the numbers of the owners that locked through it.
     pub(crate) fn end_open(&self, open: OpenId) -> Vec<u32> {
         let owners = &mut *self.0.lock();
         let of_open = owners.by_open.remove(&open).unwrap_or_default();

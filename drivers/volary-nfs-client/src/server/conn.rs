@@ -1,9 +1,9 @@
-//! One connection: many callers, of whom one at a time reads.
+//! One connection with many callers, one of which reads at a time.
 //!
-//! Whoever waits for a reply takes the turn at reading if nobody has it, hands
-//! what comes to those who wait for it, and passes the turn on once its own reply
-//! has come. So a single caller reads its own reply, without a change of threads,
-//! and no thread is kept for the connection.
+//! A caller that waits for a reply takes the turn at reading if nobody has it. It hands received
+//! replies to the callers that wait for them, and passes the turn on once its own reply has come.
+//! So a single caller reads its own reply without a thread switch, and the connection needs no
+//! thread of its own.
 
 use crate::timer;
 use crate::wire::record::{Record, Records};
@@ -16,22 +16,21 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 use volary_core::Cancel;
 
-/// Replies to nobody's call, one after the other, that are suffered: those to
-/// calls that were given up come late.
+/// How many unexpected replies in a row are accepted: those to calls that were given up come late.
 const STRAYS_MAX: u32 = 1024;
 
 pub(crate) struct Conn {
     socket: TcpStream,
-    /// Our port.
+    /// Our own port.
     pub(crate) port: Option<u16>,
-    /// Locked by who sends.
+    /// Locked by the thread that sends.
     sending: Mutex<()>,
     state: Mutex<State>,
-    /// Locked by who has the turn.
+    /// Locked by the thread that reads.
     records: Mutex<Records>,
-    /// Calls that wait.
+    /// The number of calls that wait.
     pub(crate) busy: AtomicUsize,
-    /// A call was answered on it.
+    /// Whether a call was answered on it.
     pub(crate) is_proven: AtomicBool,
 }
 
@@ -48,14 +47,14 @@ struct Waiter {
     told: Arc<Condvar>,
 }
 
-/// Why there is no reply.
+/// The reason why there is no reply.
 #[derive(Debug)]
 pub(crate) enum NoReply {
-    /// The connection is of no use any more.
+    /// The connection cannot be used any more.
     Broken(String),
-    /// It did not come in time.
+    /// The reply did not come in time.
     Late,
-    /// The caller has lost interest.
+    /// The caller has cancelled the call.
     Cancelled,
 }
 
@@ -77,7 +76,7 @@ impl Conn {
         self.state.lock().broken.is_some()
     }
 
-    /// Ends it: all who wait are told.
+    /// Ends the connection, and wakes all waiting callers.
     pub(crate) fn end(&self, why: impl Into<String>) {
         let mut state = self.state.lock();
         self.end_locked(&mut state, why.into());
@@ -86,15 +85,15 @@ impl Conn {
     fn end_locked(&self, state: &mut State, why: String) {
         state.broken.get_or_insert(why);
         crate::server::socket::forsake(&self.socket);
-        // It may have ended by itself.
+        // The server may have closed it already.
         let _ = self.socket.shutdown(Shutdown::Both);
         for waiter in state.waiting.values() {
             waiter.told.notify_one();
         }
     }
 
-    /// Sends a call, a whole record with its fragment's head, and waits for the
-    /// reply with this number.
+    /// Sends a call, a complete record with its fragment header, and waits for the reply with this
+    /// number.
     pub(crate) fn call(
         &self,
         xid: u32,
@@ -112,14 +111,14 @@ impl Conn {
         let done = self
             .send(record, until)
             .and_then(|()| self.wait(xid, &told, until, cancel));
-        // Before the turn is passed: one who waits no more may not be given it.
+        // Before the turn is passed, so that it does not go to a caller that no longer waits.
         self.state.lock().waiting.remove(&xid);
         self.pass_turn();
         self.busy.fetch_sub(1, Ordering::Relaxed);
         done
     }
 
-    /// Takes the room of a reply back.
+    /// Takes the buffer of a reply back.
     pub(crate) fn give_back(&self, record: Record) {
         if let Some(mut records) = self.records.try_lock() {
             records.give_back(record);
@@ -134,7 +133,7 @@ impl Conn {
                 Ok(0) => return Err(self.broke("it was closed")),
                 Ok(len) => left = left.get(len..).unwrap_or_default(),
                 Err(e) if is_wait(&e) && timer::now() < until => {
-                    // It may be that the server waits for us to read.
+                    // The server may be waiting for us to read.
                     self.read_if_free();
                 }
                 Err(e) => return Err(self.broke(&e.to_string())),
@@ -180,8 +179,8 @@ impl Conn {
         }
     }
 
-    /// Takes the turn at reading, and hands on one record. Returns without one if none comes in
-    /// time. If the read fails, ends the connection.
+    /// Takes the turn at reading, and delivers one record, if one comes in time. If the read fails,
+    /// ends the connection.
     fn read_one<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
         state.is_read = true;
         drop(state);
@@ -204,7 +203,7 @@ impl Conn {
         self.pass_turn();
     }
 
-    /// Hands a reply to who waits for it.
+    /// Delivers a reply to the caller that waits for it.
     fn deliver(&self, state: &mut State, record: Record) {
         let xid = record
             .bytes()
@@ -242,7 +241,7 @@ impl Conn {
 
 impl Drop for Conn {
     fn drop(&mut self) {
-        // Nobody waits for anything more; its port is to be had again at once.
+        // Nobody waits for a reply any more; its port should be free again at once.
         crate::server::socket::forsake(&self.socket);
     }
 }
@@ -268,7 +267,7 @@ mod tests {
     use std::net::TcpListener;
     use std::time::Duration;
 
-    /// Returns a call or a reply that consists of a header with its number.
+    /// Returns a call or a reply that consists only of its number.
     fn record(xid: u32) -> [u8; 8] {
         let head = volary_rpc::numbers::LAST_FRAGMENT | 4;
         let mut record = [0; 8];
@@ -277,7 +276,7 @@ mod tests {
         record
     }
 
-    /// Waits for two calls at a time and answers them one after the other.
+    /// Waits for two calls at a time, and answers them one after the other.
     #[expect(clippy::disallowed_methods, reason = "a server that takes a while")]
     fn answer(mut socket: TcpStream, rounds: usize) {
         for _ in 0..rounds {
@@ -286,26 +285,27 @@ mod tests {
                 socket.read_exact(call).unwrap();
             }
             for call in calls {
-                // The other waits by now, one of them at reading.
+                // The other caller waits by now, and one of the two reads.
                 std::thread::sleep(Duration::from_millis(2));
                 socket.write_all(&call).unwrap();
             }
         }
     }
 
-    /// Who has its reply may not pass the turn to itself: the other would find its own
-    /// reply when it looks up, a quarter of a second later.
+    /// A caller that has its reply must not pass the turn to itself. The other would find its own
+    /// reply only at its next wake-up, a quarter of a second later.
     #[test]
     fn the_turn_goes_to_one_who_waits_still() {
         const ROUNDS: usize = 24;
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let socket = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (theirs, _) = listener.accept().unwrap();
-        // Of two short replies in a row, the second would wait for the client's word of the first.
+        // Without this, the second of two short replies would wait for the acknowledgement of the
+        // first.
         theirs.set_nodelay(true).unwrap();
         socket.set_nodelay(true).unwrap();
         let conn = Conn::new(socket);
-        // Who is done may not call again, and read the other's reply.
+        // A caller that is done must not call again, and read the other's reply.
         let both = std::sync::Barrier::new(2);
         let began = timer::now();
         let until = began + Duration::from_secs(60);

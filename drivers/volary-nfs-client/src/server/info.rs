@@ -1,4 +1,4 @@
-//! What the server says that it can do: FSINFO and PATHCONF.
+//! The server's capabilities, from FSINFO and PATHCONF.
 
 use crate::fail;
 use crate::server::peer::{Call, Peer};
@@ -10,15 +10,15 @@ use volary_rpc::{Decoded, Input, Output};
 
 /// The most that one call reads or writes, in bytes.
 const IO_MAX: usize = 1 << 20;
-/// What a listing is asked for at once, in bytes.
+/// The most bytes of a listing that one call requests.
 const LIST_MAX: u32 = 64 << 10;
-/// Of a name, when the server does not say.
+/// The longest name, if the server does not tell.
 const NAME_MAX: u16 = 255;
 
-/// What FSINFO and PATHCONF say, within our own bounds.
+/// The results of FSINFO and PATHCONF, within our own limits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Info {
-    /// The most that is read, written and listed by one call, in bytes.
+    /// The most bytes that one call reads, writes and lists.
     pub(crate) read_max: usize,
     pub(crate) write_max: usize,
     pub(crate) list_max: u32,
@@ -33,12 +33,12 @@ pub(crate) struct Root<'a> {
 }
 
 impl Root<'_> {
-    /// GETATTR.
+    /// Calls GETATTR.
     pub(crate) fn attr(&self) -> Result<Fattr> {
         self.call(procedure::GETATTR, Fattr::read)
     }
 
-    /// FSINFO and PATHCONF.
+    /// Calls FSINFO and PATHCONF.
     pub(crate) fn info(&self) -> Result<Info> {
         let mut info = self.call(procedure::FSINFO, read_info)?;
         // A server may lack PATHCONF.
@@ -67,7 +67,7 @@ impl Root<'_> {
     }
 }
 
-/// FSINFO (RFC 1813, section 3.3.19).
+/// Decodes the results of FSINFO (RFC 1813, section 3.3.19).
 fn read_info(input: &mut Input<'_>) -> Decoded<Info> {
     const LINK: u32 = 0x01;
     const SYMLINK: u32 = 0x02;
@@ -79,7 +79,7 @@ fn read_info(input: &mut Input<'_>) -> Decoded<Info> {
     let properties = input.u32()?;
     let bound = |said: u32| {
         let said = usize::try_from(said).unwrap_or(usize::MAX);
-        // Whole pages, so that neither side has to put pieces together.
+        // Whole pages, so that neither side must split or join them.
         let said = said.clamp(SMALLEST, IO_MAX.min(RECORD_MAX));
         if said > 4096 { said & !4095 } else { said }
     };
@@ -103,7 +103,7 @@ fn read_info(input: &mut Input<'_>) -> Decoded<Info> {
         caps: Caps {
             bits,
             name_max: NAME_MAX,
-            // Past this, sizes are no numbers of any system.
+            // No system has larger files.
             size_max: size_max.clamp(1, i64::MAX as u64),
             time_step: secs
                 .saturating_mul(1_000_000_000)
@@ -121,7 +121,7 @@ fn numbers<const N: usize>(input: &mut Input<'_>) -> Decoded<[u32; N]> {
     Ok(all)
 }
 
-/// PATHCONF (section 3.3.20).
+/// The results of PATHCONF (section 3.3.20).
 struct Path {
     name_max: u32,
     folds_case: bool,

@@ -1,5 +1,5 @@
-//! One server: connections, who waits for which reply, calls that outlive a connection; what it says of
-//! its ports, of an export and of what it can do. May use `wire`.
+//! One server: connections, callers that wait for replies, calls that outlive a connection; its
+//! ports, exports and capabilities. May use `wire`.
 
 pub(crate) mod conn;
 pub(crate) mod info;

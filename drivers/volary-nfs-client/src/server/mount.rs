@@ -12,7 +12,7 @@ use volary_rpc::{Decoded, Input};
 const MNT: u32 = 1;
 const UMNT: u32 = 3;
 
-/// Returns where the numbers of calls begin: where those of an earlier run are unlikely to be.
+/// Returns the first number for calls, which is unlikely to collide with those of an earlier run.
 pub(crate) fn seed() -> u32 {
     let clock = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
     let nanos = u32::try_from(clock.tv_nsec).unwrap_or_default();
@@ -20,20 +20,20 @@ pub(crate) fn seed() -> u32 {
     nanos ^ secs.rotate_left(16) ^ std::process::id().rotate_left(24)
 }
 
-/// Returns who runs this process.
+/// Returns the credentials of this process.
 pub(crate) fn own_cred() -> Cred {
     let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
     Cred::new(uid.as_raw(), gid.as_raw())
 }
 
-/// Returns whether a program is at the port of another.
+/// Returns whether the port of `peer` serves this program too.
 pub(crate) fn has(peer: &Peer, program: Program) -> bool {
     peer.call(&Call::plain(program, NULL), |_| ()).is_ok()
 }
 
-/// Returns what a portmapper says of a program's port; `None` if it is not registered.
+/// Asks a portmapper for a program's port; `None` if it is not registered.
 pub(crate) fn ask_port(at: SocketAddr, way: &Way, program: Program) -> Result<Option<u16>> {
-    // Others than a portmapper are not asked from a reserved port for nothing.
+    // A portmapper needs no reserved port, which are scarce.
     let way = Way {
         reserved: false,
         ..way.clone()
@@ -51,7 +51,7 @@ pub(crate) fn ask_port(at: SocketAddr, way: &Way, program: Program) -> Result<Op
     Ok(Some(port).filter(|&port| port > 0))
 }
 
-/// An export by the name that MOUNT knows.
+/// An export, under the name by which MOUNT knows it.
 pub(crate) struct Mount {
     at: SocketAddr,
     path: Vec<u8>,
@@ -59,7 +59,7 @@ pub(crate) struct Mount {
 }
 
 impl Mount {
-    /// MOUNT is at `at`.
+    /// Makes an export whose MOUNT program is at `at`.
     pub(crate) fn new(at: SocketAddr, path: Vec<u8>, way: Way) -> Self {
         Self { at, path, way }
     }
@@ -75,13 +75,13 @@ impl Mount {
         peer.call(&call, |out| out.opaque(&self.path))
     }
 
-    /// UMNT: a courtesy, so that the server's list of mounts is right.
+    /// Calls UMNT: a courtesy, so that the server's list of mounts is right.
     pub(crate) fn unmount(&self, cred: &Cred) {
-        // A server that is gone knows without.
+        // A server that cannot be reached does not need it.
         let _ = self.call(UMNT, cred);
     }
 
-    /// MNT: the handle of an export's root.
+    /// Calls MNT. Returns the handle of the export's root.
     pub(crate) fn mount(&self, cred: &Cred) -> Result<Fh> {
         let at = self.at;
         let done = self.call(MNT, cred)?;

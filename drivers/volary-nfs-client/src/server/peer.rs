@@ -1,12 +1,10 @@
-//! A server's port: a few connections, made as they are needed, and calls that
-//! outlive them.
+//! A server's port: a few connections, made on demand, and calls that outlive them.
 //!
-//! A call that has no reply when its connection ends is sent again on another,
-//! with the same number and from the same port, by which the server knows it (RFC
-//! 1813, section 4.4). A server that says nothing for half of the time that is left
-//! is tried on another connection; past the whole of it the call answers `Io`. From then on
-//! the server is held to be gone, and calls fail as soon as it cannot be
-//! connected to, until it can be.
+//! If a connection ends before a call has its reply, the call is sent again on another one. It
+//! keeps its number and its source port, by which the server recognizes it (RFC 1813, section 4.4).
+//! If the server is silent for half of the remaining time, another connection is tried; past the
+//! whole time the call answers `Io`. From then on the server counts as gone: calls fail as soon as
+//! a connection attempt fails, until one succeeds.
 
 use crate::fail;
 use crate::server::conn::{Conn, NoReply};
@@ -23,26 +21,26 @@ use volary_rpc::caller::{self, Reply};
 use volary_rpc::numbers::{LAST_FRAGMENT, NFS, NULL, Program};
 use volary_rpc::{Input, Output, count};
 
-/// Between two tries to connect: at first, and at most.
+/// The first and the longest delay between two attempts to connect.
 const RETRY: Duration = Duration::from_millis(50);
 const RETRY_MAX: Duration = Duration::from_secs(2);
-/// Calls that any server takes from anybody, in bytes.
+/// The longest call, in bytes, that a server accepts on a new connection.
 const SHORT: usize = 32 << 10;
-/// How long a server may say nothing, at the least.
+/// The least time that a server may be silent.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How long one try may take.
+/// How long one attempt to connect may take.
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// How a server is called.
+/// How to call a server.
 #[derive(Clone, Debug)]
 pub(crate) struct Way {
     /// How long a call may take.
     pub(crate) timeout: Duration,
-    /// Connections at once.
+    /// Connections at a time.
     pub(crate) connections: usize,
-    /// From a port that only root may have.
+    /// Whether to call from a port that only root may use.
     pub(crate) reserved: bool,
-    /// The name of this machine, as the server is told it.
+    /// The name of this host in credentials.
     pub(crate) machine: Arc<[u8]>,
 }
 
@@ -51,17 +49,17 @@ pub(crate) struct Peer {
     at: SocketAddr,
     way: Way,
     conns: Mutex<Vec<Arc<Conn>>>,
-    /// How many connections there have been.
+    /// How many connections have been made.
     made: AtomicU32,
     xid: AtomicU32,
-    /// A call had no reply in time, and none came since.
+    /// Whether a call had no reply in time, and none has come since.
     is_gone: AtomicBool,
-    /// Detached.
+    /// Whether the connections were closed for good.
     is_ended: AtomicBool,
     pause: (Mutex<()>, Condvar),
 }
 
-/// A call: whose, of what, and what it is to be done with.
+/// A call: its program, procedure, caller and cancel flag.
 #[derive(Clone, Copy)]
 pub(crate) struct Call<'a> {
     pub(crate) program: Program,
@@ -82,13 +80,13 @@ impl Call<'_> {
     }
 }
 
-/// A reply that says that the call was done.
+/// A reply to a call that was executed.
 pub(crate) struct Done {
     conn: Arc<Conn>,
     record: Option<Record>,
-    /// Where the results begin.
+    /// The offset of the results.
     start: usize,
-    /// It was sent more than once.
+    /// Whether the call was sent more than once.
     pub(crate) is_resent: bool,
 }
 
@@ -109,7 +107,7 @@ impl Drop for Done {
 }
 
 impl Peer {
-    /// Nothing is connected yet. `seed` is where the numbers of calls begin.
+    /// Makes a peer without connections. `seed` is the first number for calls.
     pub(crate) fn new(at: SocketAddr, way: Way, seed: u32) -> Self {
         Self {
             at,
@@ -123,12 +121,12 @@ impl Peer {
         }
     }
 
-    /// If it cannot be connected to at once, calls fail at once.
+    /// Makes calls fail at once if the first connection attempt fails.
     pub(crate) fn hurry(&self) {
         self.is_gone.store(true, Ordering::Relaxed);
     }
 
-    /// Ends all connections; calls that wait answer `Stale`, and so do later ones.
+    /// Closes all connections; waiting calls and later ones answer `Stale`.
     pub(crate) fn end(&self) {
         self.is_ended.store(true, Ordering::SeqCst);
         for conn in self.conns.lock().drain(..) {
@@ -140,9 +138,9 @@ impl Peer {
     /// Makes a call whose arguments `write` writes.
     ///
     /// # Errors
-    /// `Unsupported` if the server lacks the program or procedure; `Access` if it
-    /// refuses the credentials; `Interrupted`; `Io` if no reply came in time, or
-    /// the server failed; `Corrupt` for a reply that is none.
+    /// `Unsupported` if the server lacks the program or procedure; `Access` if it refuses the
+    /// credentials; `Interrupted`; `Io` if no reply came in time, or the server failed; `Corrupt`
+    /// for a malformed reply.
     pub(crate) fn call(&self, call: &Call<'_>, write: impl FnOnce(&mut Output)) -> Result<Done> {
         let xid = self.xid.fetch_add(1, Ordering::Relaxed);
         let mut out = Output::new();
@@ -188,7 +186,7 @@ impl Peer {
         loop {
             let conn = self.conn(port, until, cancel)?;
             port = conn.port;
-            // Half of what is left: the rest is for another try.
+            // Wait for half of the remaining time; the rest is for another attempt.
             let now = timer::now();
             let half = until.saturating_duration_since(now) / 2;
             let patience = until.min(now + half.max(PATIENCE));
@@ -201,7 +199,7 @@ impl Peer {
                 Err(NoReply::Late) => conn.end("the server says nothing"),
                 Err(NoReply::Broken(why)) if timer::now() >= until => return Err(self.gone(&why)),
                 Err(NoReply::Broken(_)) if is_resent => {
-                    // A server that ends each connection is not asked as fast as can be.
+                    // A server that closes each connection must not be called in a busy loop.
                     self.rest(rest);
                     rest = (rest * 2).min(RETRY_MAX);
                 }
@@ -214,8 +212,8 @@ impl Peer {
         }
     }
 
-    /// One call on one connection. A server may take only short calls from one that
-    /// it knows nothing of: a long one follows a call of nothing.
+    /// Makes one call on one connection. A server may accept only short calls on a new connection,
+    /// so a NULL call precedes a long one.
     fn call_on(
         &self,
         conn: &Conn,
@@ -244,8 +242,8 @@ impl Peer {
         fail::io(format!("{}: no reply in {secs} s: {why}", self.at))
     }
 
-    /// Returns the least busy connection; a new one if all are busy and more are allowed. For
-    /// a call that was sent before, the one from the same `port`.
+    /// Returns the least busy connection, or a new one if all are busy and more are allowed. For a
+    /// call that was sent before, returns one from the same `port`.
     fn conn(
         &self,
         port: Option<u16>,
@@ -269,7 +267,7 @@ impl Peer {
                 Ok(socket) => return Ok(self.add(Conn::new(socket))),
                 Err(e) => e,
             };
-            // Others may have one that works.
+            // Another thread may have made a connection that works.
             if let Some(conn) = self.least_busy() {
                 return Ok(conn);
             }
@@ -285,7 +283,7 @@ impl Peer {
         }
     }
 
-    /// Lets some time pass, unless it ends meanwhile.
+    /// Waits for this time, or until the connections are closed.
     pub(crate) fn rest(&self, time: Duration) {
         let mut held = self.pause.0.lock();
         if !self.is_ended.load(Ordering::SeqCst) {
@@ -293,7 +291,7 @@ impl Peer {
         }
     }
 
-    /// Returns how many connections there have been: as long as there are no more, the server was
+    /// Returns how many connections have been made: while the number stays the same, the server has
     /// not restarted.
     pub(crate) fn connections(&self) -> u32 {
         self.made.load(Ordering::SeqCst)
@@ -311,7 +309,7 @@ impl Peer {
         conn
     }
 
-    /// One that nobody waits on, or any if there are as many as may be.
+    /// Returns an idle connection, or the least busy one if no more are allowed.
     fn free_conn(&self) -> Option<Arc<Conn>> {
         let mut conns = self.conns.lock();
         conns.retain(|conn| !conn.is_broken());

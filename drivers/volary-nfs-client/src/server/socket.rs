@@ -1,4 +1,4 @@
-//! Connections to a server, from a port that it trusts if need be.
+//! Connections to a server, from a reserved port if necessary.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -8,14 +8,14 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-/// How long a thread waits at a time: for a read, a write or another thread's read. Then it looks
+/// How long a thread waits at a time: for a read, a write or another thread's read. Then it checks
 /// whether the call was cancelled or is late.
 pub(crate) const LOOK_UP: Duration = Duration::from_millis(250);
-/// The ports that only root may have, but for those of well-known services.
+/// The ports that only root may use, except those of well-known services.
 const RESERVED: std::ops::RangeInclusive<u16> = 665..=1023;
 
-/// Connects to `at`: from the port `before`, by which the server knows calls that it
-/// has had already, if it can be had again.
+/// Connects to `at`. Uses the port `before` if possible, by which the server recognizes calls that
+/// were sent again.
 ///
 /// # Errors
 /// `TimedOut` at `until`; those of the socket.
@@ -36,19 +36,18 @@ pub(crate) fn connect_to(
     stream.set_nonblocking(false)?;
     stream.set_nodelay(true)?;
     stream.set_read_timeout(Some(LOOK_UP))?;
-    // A server that takes nothing for so long is dead to us; see `Conn::send`.
+    // A write is repeated after this time, so that the caller can read meanwhile; see `Conn::send`.
     stream.set_write_timeout(Some(LOOK_UP))?;
     Ok(stream)
 }
 
-/// Closes a connection without TIME_WAIT, so that its port can be
-/// used again at once.
+/// Closes a connection without TIME_WAIT, so that its port can be used again at once.
 pub(crate) fn forsake(stream: &TcpStream) {
-    // If not, the next connection is from another port.
+    // If this fails, the next connection is from another port.
     let _ = sockopt::set_socket_linger(stream, Some(Duration::ZERO));
 }
 
-/// From a reserved port if there is one to be had, and from any if not.
+/// Connects from a reserved port if one is free, and otherwise from any port.
 fn from_reserved(at: SocketAddr) -> io::Result<OwnedFd> {
     let start = std::process::id();
     let count = u32::from(RESERVED.end() - RESERVED.start()) + 1;
@@ -64,7 +63,7 @@ fn from_reserved(at: SocketAddr) -> io::Result<OwnedFd> {
     Ok(begin(at, None)?)
 }
 
-/// Returns a socket that is being connected.
+/// Returns a socket that has begun to connect.
 fn begin(at: SocketAddr, from: Option<u16>) -> Result<OwnedFd, Errno> {
     let (family, any): (_, IpAddr) = match at {
         SocketAddr::V4(_) => (AddressFamily::INET, Ipv4Addr::UNSPECIFIED.into()),
@@ -73,7 +72,7 @@ fn begin(at: SocketAddr, from: Option<u16>) -> Result<OwnedFd, Errno> {
     let fd = socket(family)?;
     rustix::io::ioctl_fionbio(&fd, true)?;
     if let Some(port) = from {
-        // One that another connection had a moment ago may be had at once.
+        // Allows a port that another connection used a moment ago.
         sockopt::set_socket_reuseaddr(&fd, true)?;
         bind(&fd, &SocketAddr::new(any, port))?;
     }
@@ -83,14 +82,14 @@ fn begin(at: SocketAddr, from: Option<u16>) -> Result<OwnedFd, Errno> {
     }
 }
 
-/// Returns a socket that no program inherits.
+/// Returns a socket that child programs do not inherit.
 #[cfg(target_os = "linux")]
 fn socket(family: AddressFamily) -> Result<OwnedFd, Errno> {
     let flags = rustix::net::SocketFlags::CLOEXEC;
     rustix::net::socket_with(family, SocketType::STREAM, flags, Some(ipproto::TCP))
 }
 
-/// Returns a socket that no program inherits which is started after this.
+/// Returns a socket that later child programs do not inherit.
 #[cfg(not(target_os = "linux"))]
 fn socket(family: AddressFamily) -> Result<OwnedFd, Errno> {
     let fd = rustix::net::socket(family, SocketType::STREAM, Some(ipproto::TCP))?;

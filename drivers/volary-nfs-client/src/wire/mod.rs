@@ -1,4 +1,4 @@
-//! What is on the wire: NFS's structures and numbers, and records. May use no other room.
+//! The wire format: NFS's structures and numbers, and records. May use no other room.
 
 pub(crate) mod proto;
 pub(crate) mod record;

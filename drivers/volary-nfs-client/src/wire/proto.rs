@@ -1,4 +1,4 @@
-//! NFSv3's structures and numbers (RFC 1813), as they are on the wire.
+//! NFSv3's structures and numbers (RFC 1813), as on the wire.
 
 use crate::fail;
 use volary_core::{Access, Error, FileKind, Kind, Result, SetAttr, SetTime, Time};
@@ -30,7 +30,7 @@ pub(crate) mod procedure {
     pub(crate) const COMMIT: u32 = 21;
 }
 
-/// `NFS3ERR_…` that are more than a kind of error here.
+/// The `NFS3ERR_…` values that this driver treats specially.
 pub(crate) mod status {
     pub(crate) const OK: u32 = 0;
     pub(crate) const EXIST: u32 = 17;
@@ -59,7 +59,7 @@ pub(crate) fn error_of(status: u32) -> Error {
         63 => Kind::NameTooLong,
         66 => Kind::NotEmpty,
         69 => Kind::Quota,
-        // BADHANDLE: of an export that is not the same any more.
+        // BADHANDLE: the export is no longer the same.
         70 | 10001 => Kind::Stale,
         19 | status::NOTSUPP => Kind::Unsupported,
         status::JUKEBOX => Kind::Busy,
@@ -71,7 +71,7 @@ pub(crate) fn error_of(status: u32) -> Error {
     kind.into()
 }
 
-/// A file handle: up to 64 bytes that mean something to the server only.
+/// A file handle: up to 64 bytes that only the server can interpret.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Fh {
     bytes: [u8; FH_MAX],
@@ -99,7 +99,7 @@ impl Fh {
         out.opaque(self.bytes());
     }
 
-    /// `post_op_fh3`.
+    /// Reads a `post_op_fh3`.
     pub(crate) fn read_maybe(input: &mut Input<'_>) -> Decoded<Option<Self>> {
         Ok(if input.bool()? {
             Some(Self::read(input)?)
@@ -109,7 +109,7 @@ impl Fh {
     }
 }
 
-/// `fattr3`.
+/// A decoded `fattr3`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fattr {
     pub(crate) kind: FileKind,
@@ -152,7 +152,7 @@ impl Fattr {
         })
     }
 
-    /// `post_op_attr`.
+    /// Reads a `post_op_attr`.
     pub(crate) fn read_maybe(input: &mut Input<'_>) -> Decoded<Option<Self>> {
         Ok(if input.bool()? {
             Some(Self::read(input)?)
@@ -161,16 +161,16 @@ impl Fattr {
         })
     }
 
-    /// Returns whether the content may be another than it was by `other`.
+    /// Returns whether the content is, by these attributes, the same as in `other`.
     pub(crate) fn is_same_content(&self, other: &Self) -> bool {
         (self.mtime, self.ctime, self.size) == (other.mtime, other.ctime, other.size)
     }
 }
 
-/// `wcc_data`: what a change did to a node's attributes.
+/// A `wcc_data`: a node's attributes before and after a change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Wcc {
-    /// Time of last change of the content and of anything, before.
+    /// The `mtime` and `ctime` before the change.
     pub(crate) before: Option<(Time, Time)>,
     pub(crate) after: Option<Fattr>,
 }
@@ -188,7 +188,7 @@ impl Wcc {
     }
 }
 
-/// `nfstime3`.
+/// Reads an `nfstime3`.
 pub(crate) fn time(input: &mut Input<'_>) -> Decoded<Time> {
     let (secs, nanos) = (input.u32()?, input.u32()?);
     Ok(Time::new(secs.into(), nanos))
@@ -204,19 +204,19 @@ const KINDS: [FileKind; 7] = [
     FileKind::Fifo,
 ];
 
-/// `ftype3`.
+/// Returns the kind for an `ftype3`.
 fn kind_of(number: u32) -> Option<FileKind> {
     let at = usize::try_from(number.checked_sub(1)?).ok()?;
     KINDS.get(at).copied()
 }
 
-/// `ftype3`, of what MKNOD makes.
+/// Returns the `ftype3` of a kind.
 pub(crate) fn number_of(kind: FileKind) -> u32 {
     let at = KINDS.iter().position(|&k| k == kind).unwrap_or_default();
     volary_rpc::count(at).saturating_add(1)
 }
 
-/// `sattr3`.
+/// An `sattr3`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sattr {
     pub(crate) mode: Option<u32>,
@@ -227,17 +227,17 @@ pub(crate) struct Sattr {
     mtime: Option<When>,
 }
 
-/// `set_atime`, `set_mtime`.
+/// A `set_atime` or `set_mtime`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum When {
-    /// By the server's clock, as the protocol has it.
+    /// The current time of the server's clock.
     Now,
     To(u32, u32),
 }
 
 impl Sattr {
     /// # Errors
-    /// `Unsupported` for what NFSv3 does not have: birth and DOS attributes.
+    /// `Unsupported` for attributes that NFSv3 does not have: birth time and DOS attributes.
     pub(crate) fn new(set: &SetAttr) -> Result<Self> {
         if set.btime.is_some() || set.dos.is_some() {
             return Err(Kind::Unsupported.into());
@@ -270,7 +270,7 @@ impl Sattr {
         }
     }
 
-    /// Returns the size, and the rest.
+    /// Returns the size, and the other attributes.
     pub(crate) fn without_size(self) -> (Option<u64>, Self) {
         (self.size, Self { size: None, ..self })
     }
@@ -280,7 +280,8 @@ impl Sattr {
     }
 }
 
-/// The protocol keeps the years 1970 to 2106; what is past either end becomes it.
+/// Converts a time. The protocol supports the years 1970 to 2106; a time beyond either end becomes
+/// that end.
 fn when(time: SetTime) -> When {
     match time {
         SetTime::Now => When::Now,
@@ -292,7 +293,7 @@ fn when(time: SetTime) -> When {
     }
 }
 
-/// Returns the bits of ACCESS that stand for `want` on a node of this kind, one by one.
+/// Returns the bits of ACCESS that stand for `want` on a node of this kind.
 pub(crate) fn access_bits(kind: FileKind, want: Access) -> u32 {
     const READ: u32 = 0x01;
     const LOOKUP: u32 = 0x02;

@@ -1,19 +1,19 @@
-//! Records as they come (RFC 5531, section 11): a reader that can stop anywhere
-//! and go on later, in a bounded room.
+//! Received records (RFC 5531, section 11): a reader that can stop anywhere and continue later, in
+//! bounded memory.
 
 use std::io::{self, Read};
 use volary_rpc::numbers::LAST_FRAGMENT;
 
-/// The longest record: the largest READ that is asked for, and its head.
+/// The longest record: the largest READ that is requested, and its header.
 pub(crate) const RECORD_MAX: usize = (1 << 20) + (16 << 10);
-/// More fragments than any server cuts a record into.
+/// The most fragments of a record; no server uses that many.
 const FRAGMENTS_MAX: usize = 4096;
-/// What is read ahead of what is asked for, in bytes.
+/// How many bytes are read ahead.
 const AHEAD: usize = 16 << 10;
-/// A length is believed so far at a time, in bytes.
+/// How many bytes are allocated at a time for an announced length.
 const STEP: usize = 256 << 10;
 
-/// One record, in room that is used again: it is not cleared each time.
+/// One record, in a buffer that can be reused without being zeroed.
 #[derive(Debug, Default)]
 pub(crate) struct Record {
     room: Vec<u8>,
@@ -25,7 +25,7 @@ impl Record {
         self.room.get(..self.len).unwrap_or_default()
     }
 
-    /// Room for up to `len` more bytes, less if that is much at once.
+    /// Returns space for up to `len` more bytes, but not more than a step at a time.
     fn grow(&mut self, len: usize) -> &mut [u8] {
         let end = self.len + len.min(STEP);
         if self.room.len() < end {
@@ -35,17 +35,17 @@ impl Record {
     }
 }
 
-/// What was read of a connection and not taken yet.
+/// The bytes read from a connection and not yet consumed.
 pub(crate) struct Records {
     ahead: Box<[u8]>,
     start: usize,
     end: usize,
     record: Record,
-    /// Bytes of the fragment that are to come; `None` before its head.
+    /// How many bytes of the fragment are still to come; `None` before its header.
     fragment: Option<usize>,
     is_last: bool,
     fragments: usize,
-    /// Room to use again.
+    /// Buffers to reuse.
     spare: Vec<Record>,
 }
 
@@ -63,7 +63,7 @@ impl Records {
         }
     }
 
-    /// Takes the room of a record back.
+    /// Takes the buffer of a record back.
     pub(crate) fn give_back(&mut self, mut record: Record) {
         const SPARE_MAX: usize = 2;
         if self.spare.len() < SPARE_MAX {
@@ -72,12 +72,11 @@ impl Records {
         }
     }
 
-    /// Reads on to the end of a record.
+    /// Reads until a record is complete.
     ///
     /// # Errors
-    /// `InvalidData` for a record that is too long or in too many pieces;
-    /// `UnexpectedEof` at the end of the connection; those of the reader,
-    /// `WouldBlock` among them: then it can be called again.
+    /// `InvalidData` for a record that is too long or in too many fragments; `UnexpectedEof` at the
+    /// end of the connection; those of the reader. After `WouldBlock` it can be called again.
     pub(crate) fn read(&mut self, from: &mut impl Read) -> io::Result<Record> {
         loop {
             match self.fragment {
@@ -110,7 +109,7 @@ impl Records {
         Ok(())
     }
 
-    /// Returns the head of a fragment.
+    /// Reads the header of a fragment.
     fn head(&mut self, from: &mut impl Read) -> io::Result<u32> {
         loop {
             let here = self.ahead.get(self.start..self.end).unwrap_or_default();
@@ -125,8 +124,8 @@ impl Records {
         }
     }
 
-    /// Some of the `left` bytes that the fragment has still: from what was read
-    /// ahead, and then straight into the record.
+    /// Reads some of the `left` bytes of the fragment: from the bytes read ahead, and then straight
+    /// into the record. Returns how many.
     fn body(&mut self, from: &mut impl Read, left: usize) -> io::Result<usize> {
         let here = self.ahead.get(self.start..self.end).unwrap_or_default();
         let len = if here.is_empty() {
@@ -154,7 +153,7 @@ fn got(read: io::Result<usize>) -> io::Result<usize> {
 mod tests {
     use super::*;
 
-    /// Gives a few bytes at a time, and nothing in between.
+    /// Returns a few bytes at a time, and `WouldBlock` in between.
     struct Drip<'a>(&'a [u8], usize, bool);
 
     impl Read for Drip<'_> {

@@ -1,15 +1,15 @@
-//! Attributes as NFS has them (RFC 1813, sections 2.5 and 2.6).
+//! Attributes as in NFS (RFC 1813, sections 2.5 and 2.6).
 
 use crate::order::Wcc;
 use volary_core::{Attr, Caps, FileKind, SetAttr, SetTime, Time};
 use volary_rpc::{Decoded, Garbage, Input, Output};
 
-/// A second.
+/// Nanoseconds in a second.
 const NANOS: u64 = 1_000_000_000;
-/// Bytes of `fattr3`.
+/// The length of `fattr3`, in bytes.
 pub(crate) const FATTR: usize = 84;
 
-/// `ftype3`.
+/// Returns the `ftype3` of a kind.
 pub(crate) const fn number_of(kind: FileKind) -> u32 {
     match kind {
         FileKind::File => 1,
@@ -36,7 +36,7 @@ pub(crate) const fn kind_of(number: u32) -> Option<FileKind> {
     })
 }
 
-/// `nfstime3`: times before 1970 become 1970, and those after 2106 that year's.
+/// Writes an `nfstime3`: times before 1970 become 1970, and those after 2106 the last one in 2106.
 pub(crate) fn write_time(out: &mut Output, time: Time) {
     match u32::try_from(time.secs) {
         Ok(secs) => {
@@ -58,12 +58,12 @@ pub(crate) fn read_time(input: &mut Input<'_>) -> Decoded<Time> {
     Ok(Time::new(secs.into(), nanos))
 }
 
-/// How the attributes of an export's nodes are shown.
+/// How the attributes of an export's nodes are converted.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Shown {
     pub(crate) fsid: u64,
-    /// `Some` if the volume's times have steps of a second or more: the number from
-    /// which [`ctime`](Self::ctime) counts changes, another one in each run.
+    /// `Some` if the volume's time step is a second or more: the number from which
+    /// [`ctime`](Self::ctime) counts changes, different in each run.
     coarse: Option<u64>,
 }
 
@@ -76,10 +76,9 @@ impl Shown {
         }
     }
 
-    /// Returns the time of last change of anything, by which clients see that a node has
-    /// changed. Where changes come faster than the volume's clock ticks, the part
-    /// below a second is made from the count of changes, so that each is seen; the
-    /// count begins anew in each run, elsewhere.
+    /// Returns the `ctime`, by which clients see that a node has changed. If changes may come
+    /// faster than the volume's clock ticks, the part below a second is made from the count of
+    /// changes, so that each is seen. The count starts from another number in each run.
     pub(crate) fn ctime(self, attr: &Attr) -> Time {
         match self.coarse {
             Some(instance) => {
@@ -91,7 +90,7 @@ impl Shown {
     }
 }
 
-/// `fattr3`.
+/// Writes a `fattr3`.
 pub(crate) fn write_attr(out: &mut Output, shown: Shown, attr: &Attr) {
     out.u32(number_of(attr.kind));
     out.u32(attr.mode & 0o7777);
@@ -108,7 +107,7 @@ pub(crate) fn write_attr(out: &mut Output, shown: Shown, attr: &Attr) {
     }
 }
 
-/// `post_op_attr`.
+/// Writes a `post_op_attr`.
 pub(crate) fn write_post(out: &mut Output, shown: Shown, attr: Option<&Attr>) {
     out.bool(attr.is_some());
     if let Some(attr) = attr {
@@ -116,7 +115,7 @@ pub(crate) fn write_post(out: &mut Output, shown: Shown, attr: Option<&Attr>) {
     }
 }
 
-/// `wcc_data`.
+/// Writes a `wcc_data`.
 pub(crate) fn write_wcc(out: &mut Output, shown: Shown, wcc: &Wcc) {
     out.bool(wcc.before.is_some());
     if let Some(before) = &wcc.before {
@@ -127,7 +126,7 @@ pub(crate) fn write_wcc(out: &mut Output, shown: Shown, wcc: &Wcc) {
     write_post(out, shown, wcc.after.as_ref());
 }
 
-/// `sattr3`.
+/// Reads a `sattr3`.
 pub(crate) fn read_set(input: &mut Input<'_>) -> Decoded<SetAttr> {
     fn some<'a, T>(
         input: &mut Input<'a>,

@@ -1,4 +1,4 @@
-//! What the procedures have in common: what they read first, and how they tell of attributes.
+//! Common parts of the procedures: reading their first arguments, and writing attributes.
 
 use super::attrs::{self, Shown};
 use crate::exports::At;
@@ -10,18 +10,18 @@ use volary_rpc::{Decoded, Input, Output};
 
 /// The largest READ and WRITE, in bytes.
 pub(crate) const DATA_MAX: usize = 1 << 20;
-/// Longest name that is looked at: as long as any volume's.
+/// Longest name that is accepted: as long as any volume's.
 pub(super) const NAME_MAX: usize = 1024;
 
-/// What a procedure answers: a status, and what comes after it.
+/// The result of a procedure: its values, or a status.
 pub(super) type Answered<T> = Result<T, Status>;
 
-/// Returns a file handle, as it came.
+/// Reads a file handle, without checking it.
 pub(crate) fn read_fh<'a>(input: &mut Input<'a>) -> Decoded<&'a [u8]> {
     input.opaque(fh::LEN_MAX)
 }
 
-/// Returns a directory and a name in it.
+/// Reads a directory's handle and a name.
 pub(super) fn read_place<'a>(input: &mut Input<'a>) -> Decoded<(&'a [u8], &'a [u8])> {
     Ok((read_fh(input)?, input.opaque(NAME_MAX)?))
 }
@@ -44,8 +44,8 @@ impl At<'_> {
         attrs::write_wcc(out, self.shown(), wcc);
     }
 
-    /// Changes this node, or the directory that it is: `change` is done with the
-    /// attributes from before and after around it.
+    /// Makes a change to this node, or in this directory, and reads the attributes before and after
+    /// it.
     pub(super) fn change<T>(&self, change: impl FnOnce() -> Answered<T>) -> (Answered<T>, Wcc) {
         if let Err(status) = self.export.check_writable() {
             let after = self.attr();
@@ -68,7 +68,7 @@ impl At<'_> {
     }
 }
 
-/// Writes what a change of a node answers: its `wcc_data` either way.
+/// Writes the reply to a change of a node, which has `wcc_data` in any case.
 pub(super) fn write_changed(
     out: &mut Output,
     at: &Answered<At<'_>>,

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use volary_core::{Attr, Kind, Mode};
 use volary_rpc::{Decoded, Garbage, Input, Output, count, padding};
 
-/// `stable_how`: what of a WRITE is durable when it is answered.
+/// `stable_how`: what part of a WRITE must be durable before the reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Stability {
     Unstable,
@@ -91,7 +91,7 @@ pub(super) fn commit(
     out: &mut Output,
 ) -> Decoded<()> {
     let fh = read_fh(input)?;
-    // The range: all of the file is committed.
+    // The range is ignored: all of the file is committed.
     input.u64()?;
     input.u32()?;
     let at = exports.at(call, fh);
@@ -106,7 +106,7 @@ pub(super) fn commit(
     Ok(())
 }
 
-/// The status and `wcc_data`.
+/// Writes the status and `wcc_data`.
 fn write_head(out: &mut Output, at: &Answered<At<'_>>, done: &Answered<u64>, wcc: &Wcc) {
     out.u32(done.err().unwrap_or(Status::OK).0);
     let shown = at.as_ref().map_or(Shown::default(), At::shown);
@@ -114,7 +114,7 @@ fn write_head(out: &mut Output, at: &Answered<At<'_>>, done: &Answered<u64>, wcc
 }
 
 impl At<'_> {
-    /// Reads straight into the answer, whose head is of a known length.
+    /// Reads straight into the reply, whose head has a known length.
     fn read(&self, offset: u64, len: usize, out: &mut Output) -> Answered<()> {
         let held = self.export.open(&self.session, self.node, Mode::Read)?;
         out.u32(Status::OK.0);
@@ -130,7 +130,7 @@ impl At<'_> {
         write_attr(out, self.shown(), &attr);
         let end = offset.saturating_add(read as u64);
         out.u32(count(read));
-        // Short is at the end, whatever the size is by now.
+        // A short read is at the end, even if the file has grown since.
         out.bool(end >= attr.size || read < len);
         out.u32(count(read));
         debug_assert_eq!(out.len(), data_at);
@@ -143,7 +143,7 @@ impl At<'_> {
         if let Err(status) = self.export.check_writable() {
             return (Err(status), Wcc::default());
         }
-        // Read before the write: a loss that comes between is then seen.
+        // Read before the write, so that a loss in between is seen.
         let verifier = self.export.write_verifier();
         let held = match self.export.open(&self.session, self.node, Mode::Write) {
             Ok(held) => held,
@@ -185,12 +185,12 @@ impl At<'_> {
             self.export
                 .commit(&self.session, self.open_any()?.open, false)
         });
-        // Read after the sync: a loss that came before is then seen.
+        // Read after the sync, so that a loss before it is seen.
         (done.map(|()| self.export.write_verifier()), wcc)
     }
 
-    /// Returns an open of any kind: who may not write any more may still ask that what
-    /// was written is kept.
+    /// Returns an open of any mode: a caller who may no longer write may still commit earlier
+    /// writes.
     fn open_any(&self) -> Answered<Arc<Held>> {
         match self.export.open(&self.session, self.node, Mode::Write) {
             Err(e) if e == Kind::Access || e == Kind::IsDir => {

@@ -1,13 +1,13 @@
 //! READDIR and READDIRPLUS.
 //!
-//! `.` and `..` come first, at the places 1 and 2; the session's cookies come
-//! after them. The verifier says how long cookies are good: on a volume with
-//! stable cookies ([`Caps::STABLE_COOKIES`]) for ever; on another, for as long as
-//! the directory's open is kept (a minute without a call), and then a client gets
-//! `BAD_COOKIE` and begins again.
+//! `.` and `..` come first, at the places 1 and 2; the session's cookies come after them. The
+//! verifier says how long cookies are valid. On a volume with stable cookies
+//! ([`Caps::STABLE_COOKIES`]) they are valid for ever. On another, they are valid for as long as
+//! the directory's open is kept (a minute without a call). After that a client gets `BAD_COOKIE`
+//! and begins again.
 //!
-//! Who may list a directory but not search it is told names and numbers, as LOOKUP would tell
-//! them nothing of what is there: READDIRPLUS then leaves out handles and attributes.
+//! A caller who may list a directory but not search it gets only names and numbers. READDIRPLUS
+//! then leaves out handles and attributes, since LOOKUP would refuse them too.
 
 use super::attrs::{FATTR, write_post};
 use super::common::{Answered, read_fh};
@@ -20,39 +20,39 @@ use volary_core::{Access, Attr, Caps, Cookie, DirBuf, Kind, Name};
 use volary_rpc::{Decoded, Input, Output, padding};
 use volary_session::Listed;
 
-/// What comes before the session's cookies.
+/// How many places come before the session's cookies.
 const DOTS: u64 = 2;
-/// The largest answer, in bytes.
+/// The largest reply, in bytes.
 const ANSWER_MAX: usize = 128 << 10;
-/// What comes around the entries: status, attributes, verifier, end of list, eof.
+/// The bytes around the entries: status, attributes, verifier, end of list, eof.
 const FRAME: usize = 4 + 4 + FATTR + 8 + 4 + 4;
-/// An entry without its name: another one follows, number, name's length, cookie.
+/// The bytes of an entry without its name: a mark that it follows, number, name's length, cookie.
 const PLAIN: usize = 4 + 8 + 4 + 8;
-/// What READDIRPLUS adds: attributes and a handle.
+/// The bytes that READDIRPLUS adds to an entry: attributes and a handle.
 const PLUS: usize = 4 + FATTR + 4 + 4 + fh::LEN;
 
-/// Which part of a listing is asked for.
+/// Which part of a listing is requested.
 struct Asked {
     from: u64,
     verifier: u64,
-    /// Bytes of names, numbers and cookies.
+    /// The most bytes of names, numbers and cookies.
     names_max: usize,
-    /// Bytes of the answer.
+    /// The most bytes of the reply.
     max: usize,
     plus: bool,
 }
 
-/// Writes entries until there is no more room.
+/// Writes entries until there is no more space.
 struct Page<'a> {
     exports: &'a Exports,
     at: &'a At<'a>,
     out: &'a mut Output,
     asked: &'a Asked,
     begin: usize,
-    /// Bytes of names, numbers and cookies so far.
+    /// The bytes of names, numbers and cookies so far.
     names: usize,
     written: usize,
-    /// Entries have their attributes and handles.
+    /// Whether entries have attributes and handles.
     looks_up: bool,
 }
 
@@ -119,7 +119,7 @@ fn list_at(
 ) -> Answered<()> {
     let held = at.export.open_dir(&at.session, at.node)?;
     let stable = at.export.caps().has(Caps::STABLE_COOKIES);
-    // An open's number is not used again, but its kin of another run may be.
+    // An open's number is not used again within a run, but may be in another run.
     let verifier = if stable {
         0
     } else {
@@ -160,7 +160,7 @@ fn list_at(
     Ok(())
 }
 
-/// Returns whether the caller may look up what is in the directory.
+/// Returns whether the caller may look up entries of the directory.
 fn may_search(at: &At<'_>) -> Answered<bool> {
     match at.session.access(at.node, Access::EXEC) {
         Ok(()) => Ok(true),
@@ -169,20 +169,20 @@ fn may_search(at: &At<'_>) -> Answered<bool> {
     }
 }
 
-/// Returns a count that a client wants, within what there will be.
+/// Returns a count requested by a client, limited to the largest reply.
 fn clamped(count: u32) -> usize {
     usize::try_from(count).unwrap_or(ANSWER_MAX).min(ANSWER_MAX)
 }
 
 impl Page<'_> {
-    /// `.` and `..`; false if there was no room for one.
+    /// Writes `.` and `..`; false if there was no space for one.
     fn dots(&mut self) -> Answered<bool> {
         let dots: [(u64, &[u8]); 2] = [(1, b"."), (2, b"..")];
         for (place, name) in dots {
             if place <= self.asked.from {
                 continue;
             }
-            // Who may list a directory need not be let through it.
+            // A caller who may list a directory need not have search access.
             let session = self.at.export.own_session();
             let attr = session.lookup(self.at.node, name)?.attr;
             let fits = match self.looks_up {
@@ -196,8 +196,8 @@ impl Page<'_> {
         Ok(true)
     }
 
-    /// Returns the session's entries; false if there was no room for one. Names that no
-    /// file system may give out are passed over, and so is what went meanwhile.
+    /// Writes the session's entries; false if there was no space for one. Skips names that no file
+    /// system may return, and entries that were removed meanwhile.
     fn entries(&mut self, entries: &DirBuf) -> Answered<bool> {
         for entry in entries.iter() {
             let place = entry.next.0.checked_add(DOTS).ok_or(Status::IO)?;
@@ -231,7 +231,7 @@ impl Page<'_> {
         true
     }
 
-    /// Returns an entry without attributes and handle.
+    /// Writes an entry without attributes and handle.
     fn bare(&mut self, place: u64, name: &[u8], number: u64) -> bool {
         let fits = self.plain(place, name, number);
         if fits && self.asked.plus {
@@ -241,12 +241,12 @@ impl Page<'_> {
         fits
     }
 
-    /// Returns what every entry begins with.
+    /// Writes the part that every entry begins with.
     fn plain(&mut self, place: u64, name: &[u8], number: u64) -> bool {
         let names = PLAIN + name.len() + padding(name.len());
         let len = names + if self.asked.plus { PLUS } else { 0 };
         let used = self.out.len() - self.begin;
-        // The end of the list comes after it.
+        // The 8 bytes are the end of the list.
         let full =
             used + len + 8 > self.asked.max.max(FRAME) || self.names + names > self.asked.names_max;
         if full {

@@ -16,13 +16,13 @@ use volary_session::{OpenHow, PATH_MAX};
 
 /// How often CREATE tries again while others make and remove the name.
 const RACES_MAX: u32 = 16;
-/// What a new node's mode is if the client does not say.
+/// The mode of a new node if the client gives none.
 const FILE_MODE: u32 = 0o666;
 const DIR_MODE: u32 = 0o777;
-/// For a file made exclusively: the client sets the mode when it has it.
+/// The mode of a file created exclusively: the client sets the final one later.
 const EXCLUSIVE_MODE: u32 = 0o600;
 
-/// `createhow3`.
+/// A `createhow3`.
 enum How {
     Unchecked(SetAttr),
     Guarded(SetAttr),
@@ -111,7 +111,7 @@ pub(super) fn mknod(
     Ok(())
 }
 
-/// Makes a node and answers with its handle and attributes.
+/// Makes a node and replies with its handle and attributes.
 fn make(
     exports: &Exports,
     call: &Call,
@@ -140,8 +140,8 @@ fn make(
 }
 
 impl At<'_> {
-    /// Returns what a new node is made with. An owner is taken from root only: for others
-    /// it is the caller, whom the client may know by another number.
+    /// Returns the attributes for a new node. An owner is accepted from root only. Others' nodes
+    /// belong to the caller, whom the client may know by another number.
     fn for_new(&self, set: &SetAttr, mode: u32) -> SetAttr {
         let mut set = *set;
         set.mode.get_or_insert(mode);
@@ -151,14 +151,14 @@ impl At<'_> {
         set
     }
 
-    /// GUARDED: the name must be free.
+    /// Makes a file for GUARDED: the name must be free.
     fn make_file(&self, name: &[u8], set: &SetAttr) -> Answered<Attr> {
         let (session, size) = (&self.session, set.size);
         let set = SetAttr { size: None, ..*set };
         let how = OpenHow::from(Mode::Write).momentary();
         let made = session.create(self.node, name, Create::New, how, &set);
         let (entry, open) = made.map_err(|e| match e.kind() {
-            // The name was a directory's: `.` or `..`.
+            // The name was `.` or `..`.
             Kind::IsDir => Status::EXIST,
             kind => kind.into(),
         })?;
@@ -170,7 +170,8 @@ impl At<'_> {
         Ok(attr?)
     }
 
-    /// UNCHECKED: a file of that name is cut as asked, and otherwise left alone.
+    /// Makes a file for UNCHECKED: an existing file gets the given size, if any, and is otherwise
+    /// left alone.
     fn open_or_make(&self, name: &[u8], set: &SetAttr) -> Answered<Attr> {
         for _ in 0..RACES_MAX {
             match self.make_file(name, set) {
@@ -192,8 +193,8 @@ impl At<'_> {
         Err(Status::JUKEBOX)
     }
 
-    /// EXCLUSIVE: a file of that name is the caller's own if it was made with the
-    /// same verifier, by the same party.
+    /// Makes a file for EXCLUSIVE: an existing file counts as the caller's own if the same party
+    /// made it with the same verifier.
     fn make_exclusively(&self, party: Party, name: &[u8], verifier: Verifier) -> Answered<Attr> {
         let mut made = self.export.verifiers.lock();
         match self.make_file(name, &SetAttr::mode(EXCLUSIVE_MODE)) {

@@ -119,7 +119,7 @@ impl At<'_> {
                 return Err(Status::NOT_SYNC);
             }
             match self.session.setattr(self.node, set) {
-                // The owner may cut what it has open, whatever the mode says.
+                // The owner may truncate a file that it has open, whatever the mode says.
                 Err(e) if e == Kind::Access && set.size.is_some() => {
                     let held = self.export.open(&self.session, self.node, Mode::Write)?;
                     self.session.setattr_open(held.open, set)?;
@@ -130,7 +130,7 @@ impl At<'_> {
         })
     }
 
-    /// Returns those of the bits in `want` that the caller may.
+    /// Returns the bits of `want` that the caller is granted.
     fn granted(&self, attr: &Attr, want: u32) -> Answered<u32> {
         let dir = attr.kind == FileKind::Dir;
         let (reads, changes, runs) = if dir {
@@ -162,7 +162,7 @@ impl At<'_> {
     }
 }
 
-/// A status, and no attributes.
+/// Writes a status, and no attributes.
 pub(super) fn write_none(out: &mut Output, status: Status) {
     out.u32(status.0);
     out.bool(false);

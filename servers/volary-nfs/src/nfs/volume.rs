@@ -9,7 +9,7 @@ use crate::status::Status;
 use volary_core::{Caps, Time};
 use volary_rpc::{Decoded, Input, Output, count};
 
-/// What READDIR is best asked for, in bytes.
+/// The preferred size of a READDIR request, in bytes.
 const LIST_BEST: u32 = 64 << 10;
 const BLOCK: u32 = 4096;
 
@@ -40,7 +40,7 @@ pub(super) fn fsstat(
             for n in [stat.size, stat.free, stat.available, nodes, free, free] {
                 out.u64(n);
             }
-            // How long it stays so: it may change at once.
+            // `invarsec`: the values may change at any time.
             out.u32(0);
         }
         Err(status) => write_none(out, status),
@@ -85,7 +85,7 @@ pub(super) fn pathconf(
     let Some(caps) = begin_caps(exports, call, read_fh(input)?, out) else {
         return Ok(());
     };
-    // No volume says how many it can count; where there are any, at least these.
+    // Volumes do not tell their maximum link count; with hard links, it is at least this.
     let links = if caps.has(Caps::HARD_LINKS) {
         32_000
     } else {
@@ -93,7 +93,8 @@ pub(super) fn pathconf(
     };
     out.u32(links);
     out.u32(caps.name_max.into());
-    // Names that are too long are refused, not cut; only root gives away.
+    // `no_trunc`: names that are too long are refused. `chown_restricted`: only root gives files
+    // away.
     out.bool(true);
     out.bool(true);
     out.bool(!caps.has(Caps::CASE_SENSITIVE));
@@ -101,8 +102,8 @@ pub(super) fn pathconf(
     Ok(())
 }
 
-/// Begins an answer that tells what the volume of a handle is capable of; `None` where
-/// it was an error and is whole.
+/// Begins a reply about the capabilities of a handle's volume. `None` if it became an error, which
+/// is complete.
 fn begin_caps(exports: &Exports, call: &Call, fh: &[u8], out: &mut Output) -> Option<Caps> {
     match exports.at(call, fh) {
         Ok(at) => {

@@ -1,5 +1,5 @@
-//! Calls to a client's own programs; the one to its lock manager, that it has a
-//! lock that it waited for.
+//! Calls to a client's own programs, such as the one that tells its lock manager that it now has a
+//! lock.
 
 use super::wanted::{OBJECT_MAX, Wanted};
 use crate::record::{Patience, Records};
@@ -16,8 +16,8 @@ use volary_session::LockKind;
 const STEP: Duration = Duration::from_secs(5);
 const GRANTED: u32 = 5;
 
-/// Returns whether the client was told, and takes the lock. Its portmapper is asked at
-/// `portmap_port`.
+/// Tells the client that it now has the lock. Returns whether it was reached and accepts the lock.
+/// Its portmapper is asked at `portmap_port`.
 pub(super) fn tell(want: &Wanted, kind: LockKind, portmap_port: u16) -> bool {
     try_tell(want, kind, portmap_port).unwrap_or(false)
 }
@@ -38,9 +38,9 @@ fn try_tell(want: &Wanted, kind: LockKind, portmap_port: u16) -> Option<bool> {
     Some(answer.u32().ok()? == 0)
 }
 
-/// The way back to a client.
+/// The addresses of a call to a client.
 pub(super) struct Back {
-    /// The address that it came to: clients take no call from another.
+    /// The server's address that the client called: clients accept no call from another.
     pub(super) from: IpAddr,
     pub(super) to: IpAddr,
     pub(super) portmap_port: u16,
@@ -53,18 +53,18 @@ impl Back {
             IpAddr::V6(_) => AddressFamily::INET6,
         };
         let fd = socket(family)?;
-        // Connecting counts as sending.
+        // The send timeout also limits connecting.
         for way in [sockopt::Timeout::Send, sockopt::Timeout::Recv] {
             sockopt::set_socket_timeout(&fd, way, Some(STEP))?;
         }
-        // Where this host does not have the address any more, another may do.
+        // If this host no longer has the address, the kernel chooses another one.
         let _ = bind(&fd, &SocketAddr::new(self.from, 0));
         connect(&fd, &SocketAddr::new(self.to, port))?;
         Ok(TcpStream::from(fd))
     }
 }
 
-/// Returns a socket that no program inherits.
+/// Returns a socket that child programs do not inherit.
 #[cfg(target_os = "linux")]
 fn socket(family: AddressFamily) -> io::Result<OwnedFd> {
     let flags = rustix::net::SocketFlags::CLOEXEC;
@@ -72,7 +72,7 @@ fn socket(family: AddressFamily) -> io::Result<OwnedFd> {
     Ok(fd)
 }
 
-/// Returns a socket that no program inherits which is started after this.
+/// Returns a socket that later child programs do not inherit.
 #[cfg(not(target_os = "linux"))]
 fn socket(family: AddressFamily) -> io::Result<OwnedFd> {
     let fd = rustix::net::socket(family, SocketType::STREAM, Some(ipproto::TCP))?;
@@ -80,8 +80,8 @@ fn socket(family: AddressFamily) -> io::Result<OwnedFd> {
     Ok(fd)
 }
 
-/// One call to a program of a client's, and what its answer holds. The client's
-/// portmapper is asked where the program is.
+/// Calls a program of a client, and returns the results. The client's portmapper is asked for the
+/// program's port.
 pub(super) fn ask_program(
     way: &Back,
     program: Program,
@@ -100,7 +100,7 @@ pub(super) fn ask_program(
     ask(way, port, program, procedure, write)
 }
 
-/// One call, and what its answer holds.
+/// Makes one call, and returns the results.
 fn ask(
     way: &Back,
     port: u16,

@@ -7,15 +7,15 @@ use volary_session::{Beside, ClientId, LockKind, OpenHow, Session};
 
 pub(super) type FileId = (u32, NodeId);
 
-/// A file that has locks, or is about to have some.
+/// A file that has locks, or may get some.
 pub(crate) struct LockFile {
     pub(super) id: FileId,
     client: ClientId,
-    /// Does what the server does by itself.
+    /// The session for the server's own operations.
     own: Session,
-    /// For reading and for writing; closed with this.
+    /// An open for reading and one for writing; they are closed with the file.
     opens: Mutex<[Option<OpenId>; 2]>,
-    /// Who may have locks on it.
+    /// The owners that may have locks on it.
     pub(super) owners: Mutex<Vec<u64>>,
 }
 
@@ -50,8 +50,8 @@ impl LockFile {
         if let Some(open) = *slot {
             return Ok(open);
         }
-        // Shares of NFS clients, this owner's or another's, say nothing of locks. Those of
-        // other servers' clients do, but not of one that was there before them.
+        // NFS clients' share modes do not conflict with any NFS client's locks. Those of other
+        // servers' clients do, but not with a reclaimed lock, which is older than they are.
         let beside = if place.claims {
             Beside::All
         } else {
@@ -68,7 +68,7 @@ impl LockFile {
         Ok(open)
     }
 
-    /// Returns an open to give locks back through.
+    /// Returns an open through which locks can be released.
     pub(super) fn any_open(&self) -> Option<OpenId> {
         self.opens.lock().iter().flatten().next().copied()
     }
@@ -86,7 +86,7 @@ impl LockFile {
     /// Ends all locks of an owner.
     pub(super) fn end(&self, number: u64) {
         if let Some(open) = self.any_open() {
-            // A file that is gone has no locks.
+            // A file that was removed has no locks.
             let _ = self.own.unlock_owner(open, number);
         }
     }

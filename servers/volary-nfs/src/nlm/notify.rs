@@ -1,5 +1,5 @@
-//! Tells clients that had locks that the server has restarted (`SM_NOTIFY` of NSM
-//! version 1): those that are heard of in the time of grace claim them again.
+//! Tells clients that had locks that the server has restarted (`SM_NOTIFY` of NSM version 1).
+//! Clients that learn it within the grace period reclaim their locks.
 
 use super::Nlm;
 use super::granted::{Back, ask_program};
@@ -13,9 +13,9 @@ use std::thread::Builder;
 use std::time::Duration;
 use volary_rpc::numbers::Program;
 
-/// How many are called at once.
+/// How many clients are called at the same time.
 const CALLERS_MAX: usize = 16;
-/// Before one that could not be reached is called again.
+/// How long to wait before an unreachable client is called again.
 const AGAIN: Duration = Duration::from_secs(2);
 const SM_NOTIFY: u32 = 6;
 const NSM: Program = Program {
@@ -26,8 +26,8 @@ const NSM: Program = Program {
 type Calls = Mutex<VecDeque<(Client, IpAddr)>>;
 
 impl Nlm {
-    /// Begins to tell the clients that had locks when the last run ended; whoever
-    /// cannot be reached is tried until the time of grace is over.
+    /// Begins to tell the clients that had locks at the end of the last run. Unreachable ones are
+    /// tried again until the grace period is over.
     pub(crate) fn tell_of_restart(self: &Arc<Self>) {
         let Some(state) = self.state.as_deref().filter(|state| state.is_grace()) else {
             return;

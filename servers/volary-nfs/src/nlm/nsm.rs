@@ -1,6 +1,6 @@
-//! NSM version 1 (program 100024), as far as a server of locks needs it: a client
-//! that has restarted says so, and its locks end. A client's word counts for locks
-//! from its own address only, and that of a user of this host for that user's.
+//! NSM version 1 (program 100024), as far as a lock server needs it: a client tells that it has
+//! restarted, and its locks end. A client can end only locks from its own address, and on this host
+//! only those of its own user.
 
 use super::Nlm;
 use super::state::Client;

@@ -1,8 +1,7 @@
-//! SHARE and UNSHARE: what a client does with a file, and what it lets others do
-//! meanwhile. Each is an open of the session with that share mode, so that SMB
-//! clients' opens and these are in each other's way. What NFS clients read and
-//! write, which names no owner, and what they lock is not in the way of any NFS
-//! client's shares, nor these in theirs.
+//! SHARE and UNSHARE: what a client does with a file, and what it allows others meanwhile. Each
+//! share is an open of the session with that share mode, so that it conflicts with SMB clients'
+//! opens. The shares of an NFS client never conflict with NFS clients' reads and writes, which name
+//! no owner, or with their locks.
 
 use super::Nlm;
 use super::sharing::Asked;
@@ -47,7 +46,7 @@ impl Nlm {
     }
 }
 
-/// `nlm4_shareres`.
+/// Writes an `nlm4_shareres`.
 fn answer(out: &mut Output, cookie: &[u8], done: Result<(), LockStatus>) {
     out.opaque(cookie);
     out.u32(done.err().unwrap_or(LockStatus::GRANTED).0);

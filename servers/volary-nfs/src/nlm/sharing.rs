@@ -1,5 +1,5 @@
-//! [`Shares`]: which files clients have shared, and how. The table's lock is a leaf: no session is
-//! called while it is held.
+//! [`Shares`]: the share modes of clients. The table's lock is a leaf: no session is called while
+//! it is held.
 
 use super::state::Client;
 use super::table::check_may_lock;
@@ -12,7 +12,7 @@ use volary_core::{Mode, NodeId, OpenId};
 use volary_rpc::{Decoded, Garbage, Input};
 use volary_session::{Beside, LockKind, OpenHow, Party, Rights, Session, Share};
 
-/// How many shares there can be.
+/// How many shares there can be in all.
 const SHARES_MAX: usize = 4096;
 /// How many of them one party can have.
 const SHARES_OF_PARTY: usize = 1024;
@@ -21,7 +21,7 @@ const SHARES_OF_PARTY: usize = 1024;
 #[derive(Default)]
 pub(crate) struct Shares(Mutex<HashMap<ShareId, Shared>>);
 
-/// Whose share of what: an owner has one of each file.
+/// Identifies a share: an owner has at most one of each file.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct ShareId {
     export: u32,
@@ -29,7 +29,7 @@ pub(super) struct ShareId {
     owner: Sharer,
 }
 
-/// Who shares, in the client's own words.
+/// The owner of a share, as the client names it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Sharer {
     pub(super) client: Client,
@@ -51,7 +51,8 @@ impl Drop for Shared {
 }
 
 impl Shared {
-    /// Opens the node with the share that is asked for, in place of the open `former` if there is one.
+    /// Opens the node with the requested share mode. The open `former`, which it will replace, does
+    /// not conflict.
     fn new(
         session: &Session,
         node: NodeId,
@@ -81,7 +82,7 @@ impl Shared {
     }
 }
 
-/// `nlm4_share`, as it came.
+/// A decoded `nlm4_share`.
 pub(super) struct Asked<'a> {
     pub(super) fh: &'a [u8],
     pub(super) owner: Sharer,
@@ -93,7 +94,7 @@ impl<'a> Asked<'a> {
         let client = Client::read(input, call)?;
         let fh = input.opaque(crate::fh::LEN_MAX)?;
         let name = input.opaque(OBJECT_MAX)?.into();
-        // What is denied to others comes first.
+        // The access that is denied to others comes first.
         let (denies, wants) = (rights(input.u32()?)?, rights(input.u32()?)?);
         Ok(Self {
             fh,
@@ -114,7 +115,7 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// Returns the rights that `fsh4_mode` or `fsh4_access` stands for: both count alike.
+/// Returns the rights that an `fsh4_mode` or `fsh4_access` stands for; both have the same numbers.
 fn rights(number: u32) -> Decoded<Rights> {
     Ok(match number {
         0 => Rights::NONE,
@@ -126,28 +127,29 @@ fn rights(number: u32) -> Decoded<Rights> {
 }
 
 impl Shares {
-    /// Opens a file with a share mode, beside the owner's former one, whose place it can take.
+    /// Opens a file with a share mode, beside the owner's former share, which it may replace.
     ///
     /// # Errors
-    /// `READ_ONLY`; `FAILED` for what is no file; `DENIED` to who may neither read nor write it,
-    /// whatever the share is for, to who may not open it so, and if another's open does not go
-    /// with it.
+    /// `READ_ONLY`; `FAILED` for a node that is not a file. `DENIED` for callers that may neither
+    /// own, read nor write it, that may not open it in this mode, or if another's open is
+    /// incompatible.
     pub(super) fn open(&self, place: &Place<'_>, asked: &Asked<'_>) -> Result<Shared, LockStatus> {
         if place.export.options.read_only && asked.share.wants.has(Rights::WRITE) {
             return Err(LockStatus::READ_ONLY);
         }
         check_may_lock(place, LockKind::Shared)?;
         let id = asked.id(place);
-        // Closed by who takes it out of the table: then nothing is in its place.
+        // Another thread may take it out of the table and close it: then the new share replaces
+        // none.
         let former = self.0.lock().get(&id).map(|shared| shared.open);
         Ok(Shared::new(&place.session, place.node, asked, former)?)
     }
 
-    /// Puts a share in the place of the owner's former one, which is held until then, and stays
-    /// if this one cannot be had.
+    /// Puts a share in the place of the owner's former one. The former share stays if this one is
+    /// refused.
     ///
     /// # Errors
-    /// `NO_LOCKS` if there are too many, of this party or at all.
+    /// `NO_LOCKS` if there are too many, of this party or in all.
     pub(super) fn put(&self, id: ShareId, shared: Shared) -> Result<(), LockStatus> {
         let mut shares = self.0.lock();
         let theirs = || shares.values().filter(|s| s.party == shared.party).count();
@@ -179,13 +181,13 @@ impl Shares {
         drop(ended);
     }
 
-    /// Returns who has shares.
+    /// Returns the clients that have shares.
     pub(super) fn clients(&self) -> HashSet<Client> {
         let shares = self.0.lock();
         shares.keys().map(|id| id.owner.client.clone()).collect()
     }
 
-    /// Ends all.
+    /// Ends all shares.
     pub(crate) fn shut(&self) {
         let all = std::mem::take(&mut *self.0.lock());
         drop(all);

@@ -1,8 +1,7 @@
-//! What lets locks outlive the server: which clients have any, kept in a file.
+//! The record of which clients have locks, kept in a file, so that locks outlive the server.
 //!
-//! A client whose name is in the file when the server begins is told of the
-//! restart (`SM_NOTIFY`), and claims its locks again. For that there is a time of
-//! grace, in which no others are given.
+//! A client whose name is in the file when the server starts is told of the restart (`SM_NOTIFY`),
+//! and reclaims its locks. There is a grace period for that, in which no other locks are given.
 
 use crate::call::Call;
 use crate::owner::BELIEVED;
@@ -21,18 +20,18 @@ use std::time::{Duration, Instant};
 use volary_rpc::{Decoded, Input};
 use volary_session::Party;
 
-/// How many clients are known.
+/// How many clients can be recorded.
 const CLIENTS_MAX: usize = 4096;
-/// How many clients one party can make known: a host may have several names.
+/// How many clients of one party can be recorded: a host may have several names.
 const CLIENTS_OF_PARTY: usize = 64;
-/// The longest name of a machine, in bytes: a name of DNS.
+/// The longest name of a machine, in bytes: that of a DNS name.
 const MACHINE_MAX: usize = 255;
-/// A client without locks is forgotten after so many seconds: most come back.
+/// A client is forgotten after this many seconds without locks, since most come back.
 const IDLE: u32 = 60;
 const HEAD: &str = "volary's NFS clients with locks 1";
 
-/// The clients that have locks, in a file, so that they can claim them again
-/// after a restart of the server.
+/// The clients that have locks, recorded in a file, so that they can reclaim them after a restart
+/// of the server.
 #[derive(Debug)]
 pub struct LockState {
     path: PathBuf,
@@ -45,24 +44,24 @@ pub struct LockState {
 #[derive(Debug)]
 struct Known {
     clients: Clients,
-    /// The file differs from `clients`: all of it must be written anew.
+    /// Whether the file differs from `clients`, so that all of it must be rewritten.
     differs: bool,
 }
 
 type Clients = HashMap<Client, Entry>;
 
 /// A holder of locks: the name that a machine gives itself, and the party that it calls from. The
-/// kernel or the network vouches for the party; nobody vouches for the name.
+/// party is known from the kernel or the network; the name is not verified.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Client {
     pub(super) peer: IpAddr,
-    /// Nobody else names this client, whatever they say.
+    /// Keeps clients of other parties apart, even if they use the same name.
     pub(super) party: Party,
     pub(super) machine: Box<[u8]>,
 }
 
 impl Client {
-    /// Reads the name of the machine that a call speaks for.
+    /// Reads the machine's name from a call.
     pub(super) fn read(input: &mut Input<'_>, call: &Call) -> Decoded<Self> {
         Ok(Self {
             peer: call.peer.ip().to_canonical(),
@@ -71,8 +70,9 @@ impl Client {
         })
     }
 
-    /// Returns whom counts for what this client asks for in the name of the user `uid`: itself, but
-    /// for the one that is believed on this host, whose users count one by one.
+    /// Returns the party to which a request of this client for the user `uid` counts. That is the
+    /// client's own party, but the believed client on this host speaks for many users, so they
+    /// count separately.
     pub(super) fn counts_for(&self, uid: u32) -> Party {
         match self.party {
             BELIEVED => Party::User(uid),
@@ -80,10 +80,10 @@ impl Client {
         }
     }
 
-    /// Returns the client's line in the file. A user of this host has their number at its end.
+    /// Returns the client's line in the file. For a user of this host, it ends with their number.
     fn line(&self, server: IpAddr) -> String {
         let mut line = format!("client {} {server} ", self.peer);
-        // Into a string; it is never refused.
+        // Writing to a string does not fail.
         for byte in &self.machine {
             let _ = write!(line, "{byte:02x}");
         }
@@ -97,20 +97,19 @@ impl Client {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Entry {
-    /// The address by which it knows this server.
+    /// The address by which the client knows this server.
     server: IpAddr,
-    /// Seconds without locks.
+    /// How many seconds it has been without locks.
     idle: u32,
 }
 
 impl LockState {
-    /// Takes the state up where the last run left it; there is none before the
-    /// first. If clients had locks then, there is `grace` from now on, in which
-    /// they alone are given locks.
+    /// Loads the state of the last run; before the first run the file does not exist. If clients
+    /// had locks, a grace period of `grace` begins, in which only they get locks.
     ///
     /// # Errors
-    /// Those of reading and writing the file; `PermissionDenied` for one that is another user's,
-    /// or that others may write; `InvalidData` for one that is none.
+    /// Those of reading and writing the file. `PermissionDenied` for a file that another user owns
+    /// or that others may write. `InvalidData` for a malformed file.
     pub fn open(path: &Path, grace: Duration) -> io::Result<Self> {
         let (before, clients) = match read(path) {
             Ok(text) => parse(&text).ok_or_else(|| {
@@ -122,7 +121,7 @@ impl LockState {
         };
         let state = Self {
             path: path.to_owned(),
-            // Odd: NSM's word for one that is up.
+            // NSM uses odd numbers for a host that is up.
             number: before.wrapping_add(2) | 1,
             grace_until: (!clients.is_empty()).then(|| timer::now() + grace),
             known: Mutex::new(Known {
@@ -134,17 +133,17 @@ impl LockState {
         Ok(state)
     }
 
-    /// Returns whether locks are only claimed again now.
+    /// Returns whether the grace period lasts.
     pub(crate) fn is_grace(&self) -> bool {
         self.grace_until.is_some_and(|until| timer::now() < until)
     }
 
-    /// NSM's state number.
+    /// Returns NSM's state number.
     pub(super) fn number(&self) -> u32 {
         self.number
     }
 
-    /// Returns those that had locks, each with the address by which it knows this server.
+    /// Returns the recorded clients, each with the address by which it knows this server.
     pub(super) fn clients(&self) -> Vec<(Client, IpAddr)> {
         let known = self.known.lock();
         let clients = known.clients.iter();
@@ -153,11 +152,11 @@ impl LockState {
             .collect()
     }
 
-    /// Notes that a client is about to have a lock, and the address by which it knows this server.
-    /// It is in the file when this returns; another address than before is there a second later.
+    /// Records that a client is about to get a lock, and the address by which it knows this server.
+    /// A new client is in the file when this returns; a changed address follows a second later.
     ///
     /// # Errors
-    /// `QuotaExceeded` if there are too many, of its party or at all; those of writing the file.
+    /// `QuotaExceeded` if there are too many, of its party or in all; those of writing the file.
     pub(super) fn note(&self, client: &Client, server: IpAddr) -> io::Result<()> {
         let mut known = self.known.lock();
         if let Some(entry) = known.clients.get_mut(client) {
@@ -183,7 +182,7 @@ impl LockState {
         saved
     }
 
-    /// A second has passed: forgets those that have had no locks for long.
+    /// Forgets clients that have had no locks for long. To be called once a second.
     pub(super) fn sweep(&self, has_locks: impl Fn(&Client) -> bool) {
         let mut known = self.known.lock();
         if !self.is_grace() {
@@ -195,12 +194,12 @@ impl LockState {
             known.differs |= known.clients.len() != count;
         }
         if known.differs {
-            // One that stays in the file is told of a restart in vain.
+            // A client that stays in the file by an error is only told of a restart in vain.
             known.differs = self.save(&known.clients).is_err();
         }
     }
 
-    /// Writes one more line. Where this fails, a part of it may be there.
+    /// Appends one line. If this fails, a part of it may have been written.
     fn append(&self, line: &str) -> io::Result<()> {
         let flags = OFlags::NOFOLLOW.bits().cast_signed();
         let mut how = OpenOptions::new();
@@ -209,7 +208,7 @@ impl LockState {
         file.sync_data()
     }
 
-    /// Writes all of the file beside it, and then over it.
+    /// Writes all of the file under another name, and renames it over the old one.
     fn save(&self, clients: &Clients) -> io::Result<()> {
         let mut text = format!("{HEAD}\nstate {}\n", self.number);
         for (client, entry) in clients {
@@ -219,7 +218,7 @@ impl LockState {
         name.push(".new");
         let fresh = PathBuf::from(name);
         let mut file = match make(&fresh) {
-            // What a run left that was killed.
+            // The file was left by a run that was killed.
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
                 fs::remove_file(&fresh)?;
                 make(&fresh)?
@@ -237,14 +236,15 @@ impl LockState {
     }
 }
 
-/// Makes a file that was not there, which nobody else may read.
+/// Makes a new file that nobody else may read.
 fn make(path: &Path) -> io::Result<File> {
     let mut how = OpenOptions::new();
     how.write(true).create_new(true).mode(0o600).open(path)
 }
 
 /// # Errors
-/// The host's, also for a symlink; `PermissionDenied` for what another could have written.
+/// The host's, also for a symlink; `PermissionDenied` for a file that another user could have
+/// written.
 fn read(path: &Path) -> io::Result<String> {
     let mut how = OpenOptions::new();
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
@@ -263,8 +263,8 @@ fn read(path: &Path) -> io::Result<String> {
     Ok(text)
 }
 
-/// Returns the state number and the clients of a file. What a power cut has left of the last line does
-/// not count: nobody was told that it is there.
+/// Returns the state number and the clients of a file. A last line that a power cut left incomplete
+/// is ignored: its client was not told that it is recorded.
 fn parse(text: &str) -> Option<(u32, Clients)> {
     let (whole, _) = text.rsplit_once('\n')?;
     let mut lines = whole.lines();
@@ -316,7 +316,7 @@ mod tests {
         }
     }
 
-    /// Returns a user of this host.
+    /// Returns a client for a user of this host.
     fn user(uid: u32, machine: &[u8]) -> Client {
         Client {
             peer: IpAddr::from([127, 0, 0, 1]),
@@ -421,7 +421,7 @@ mod tests {
             state.note(&client(&n.to_be_bytes()), server).unwrap();
         }
         assert_eq!(inode(), before, "all of the file was written");
-        // What was cut short is nobody's line.
+        // A line that was cut short is ignored.
         state.append("client 10.0.0.8 10.0.").unwrap();
         let again = LockState::open(&path, HOUR).unwrap();
         assert_eq!(again.clients().len(), CLIENTS_OF_PARTY);

@@ -1,4 +1,4 @@
-//! Whose locks there are.
+//! The owners of locks, and the files they lock.
 //!
 //! The table's lock is a leaf: no session is called while it is held.
 
@@ -14,18 +14,18 @@ use tracing::warn;
 use volary_core::{Access, FileKind, Kind};
 use volary_session::{LockKind, is_this_host};
 
-/// How many owners there can be.
+/// How many owners there can be in all.
 const OWNERS_MAX: usize = 8192;
-/// How many of them one user of a client can have: others find room.
+/// How many owners one user of a client can have, so that others find room.
 const OWNERS_OF_USER: usize = 1024;
-/// How many of them another host can have, whoever it says that they are.
+/// How many owners another host can have, whichever users it names.
 const OWNERS_OF_PEER: usize = 2048;
 
 /// All that is locked by NFS clients.
 #[derive(Default)]
 pub(crate) struct Locks {
     pub(super) state: Mutex<State>,
-    /// Notified when the thread of a waiter, or of who tells clients, ends; and at the end.
+    /// Notified when a thread of a waiter or notifier ends, and at the end.
     pub(super) ended: Condvar,
 }
 
@@ -35,28 +35,27 @@ pub(super) struct State {
     next: u64,
     files: HashMap<FileId, Arc<LockFile>>,
     pub(super) waiters: Vec<Arc<Waiter>>,
-    /// Threads that wait, or have waited and not ended yet.
+    /// Threads that wait or notify, and have not ended yet.
     pub(super) threads: usize,
     pub(super) shut: bool,
 }
 
-/// What is known of an owner.
+/// What the table keeps of an owner.
 struct Known {
-    /// What the session knows it by.
+    /// The owner's number in the session.
     number: u64,
     /// How many files use it.
     uses: usize,
-    /// Who made it, as the caller of the first request.
+    /// The user of the first request of this owner.
     uid: u32,
 }
 
 impl Locks {
-    /// Returns the file, and the owner's number: both are kept until
-    /// [`settle`](Self::settle).
+    /// Returns the file, and the owner's number; both are kept until [`settle`](Self::settle).
     ///
     /// # Errors
-    /// `DENIED` to a caller who may neither read nor write the file; `FAILED` for
-    /// what is no file; `NO_LOCKS`.
+    /// `DENIED` for a caller who neither owns the file nor may read or write it; `FAILED` for a
+    /// node that is not a file; `READ_ONLY`; `NO_LOCKS`.
     pub(super) fn file(
         &self,
         place: &Place<'_>,
@@ -84,7 +83,7 @@ impl Locks {
         Ok((file, number))
     }
 
-    /// Returns the file and the owner's number, where the owner may have locks already.
+    /// Returns the file and the owner's number, if the owner may have locks on it already.
     pub(super) fn held_file(
         &self,
         place: &Place<'_>,
@@ -106,7 +105,7 @@ impl Locks {
         found.map(|(owner, _)| owner.clone())
     }
 
-    /// Forgets the owner and the file if there is nothing left to remember.
+    /// Forgets the owner and the file if they have no more locks and waiters.
     pub(super) fn settle(&self, file: &Arc<LockFile>, number: u64) {
         if file.is_held_by(number) {
             return;
@@ -122,7 +121,8 @@ impl Locks {
         }
         let unused = owners.is_empty();
         drop(owners);
-        // The table's, and the caller's: nobody else is about to lock it.
+        // The two references are the table's and the caller's: no other thread is about to lock the
+        // file.
         let gone = if unused && Arc::strong_count(file) <= 2 {
             state.files.remove(&file.id)
         } else {
@@ -157,7 +157,7 @@ impl Locks {
         }
     }
 
-    /// Returns who has locks, or waits for any.
+    /// Returns the clients that have locks or wait for some.
     pub(super) fn clients(&self) -> HashSet<Client> {
         let state = self.state.lock();
         let owners = state.numbers.keys();
@@ -169,7 +169,7 @@ impl Locks {
         self.state.lock().files.len()
     }
 
-    /// Ends all.
+    /// Ends all locks and waits.
     pub(crate) fn shut(&self) {
         let mut state = self.state.lock();
         state.shut = true;
@@ -181,7 +181,7 @@ impl Locks {
         drop(files);
     }
 
-    /// Stops waiting for this lock; whether it was waited for.
+    /// Stops waiting for this lock. Returns whether a request was waiting for it.
     pub(super) fn cancel(&self, want: &Wanted) -> bool {
         let state = self.state.lock();
         let waiter = state.waiters.iter().find(|w| w.want == *want);
@@ -191,7 +191,7 @@ impl Locks {
 
 impl State {
     /// # Errors
-    /// `NO_LOCKS` if there are too many owners, of this user or client, or at all.
+    /// `NO_LOCKS` if there are too many owners, of this user or client, or in all.
     fn number(&mut self, owner: &Owner, uid: u32) -> std::result::Result<u64, LockStatus> {
         if let Some(known) = self.numbers.get(owner) {
             return Ok(known.number);
@@ -234,7 +234,7 @@ impl State {
     }
 }
 
-/// Returns who may read or write a file, or owns it, may lock it.
+/// Checks that the caller may lock a file: its owner may, and callers that may read or write it.
 pub(super) fn check_may_lock(
     place: &Place<'_>,
     kind: LockKind,

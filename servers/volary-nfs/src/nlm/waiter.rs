@@ -1,4 +1,4 @@
-//! [`Waiter`]: one who waits for a lock.
+//! [`Waiter`]: a request that waits for a lock.
 
 use super::lock_file::LockFile;
 use super::wanted::Wanted;
@@ -7,15 +7,15 @@ use std::sync::Arc;
 use volary_core::{Cancel, Result};
 use volary_session::Party;
 
-/// One who waits.
+/// A request that waits for a lock.
 pub(crate) struct Waiter {
     pub(super) want: Wanted,
     pub(super) number: u64,
     pub(super) file: Arc<LockFile>,
     pub(super) party: Party,
     pub(super) cancel: Cancel,
-    /// The client has asked again and been told that it has the lock. Held over
-    /// that, and over giving back what nobody claims.
+    /// Whether the client has sent the request again and got the lock. Locked while that is done,
+    /// and while an unclaimed lock is released.
     pub(super) claimed: Mutex<bool>,
 }
 
@@ -24,8 +24,8 @@ impl Waiter {
         self.cancel.set();
     }
 
-    /// Takes the lock for a client that asks again, by `take`, and waits no more
-    /// if it is had.
+    /// Takes the lock, by `take`, for a client that has sent its request again. Ends the wait if
+    /// that succeeds.
     pub(super) fn claim(&self, take: impl FnOnce() -> Result<()>) -> Result<()> {
         let mut claimed = self.claimed.lock();
         take()?;

@@ -1,7 +1,6 @@
-//! Locks that are waited for: each has a thread, at most [`WAITERS_MAX`] of them,
-//! [`WAITERS_OF_PARTY`] for a client.
-//! Clients ask again every half a minute or so; one for whom there is no thread,
-//! or who cannot be called, gets the lock that way.
+//! Requests that wait for a lock. Each has a thread: at most [`WAITERS_MAX`] in all, and
+//! [`WAITERS_OF_PARTY`] for a client. Clients repeat a request every half a minute or so. If there
+//! is no thread for one, or it cannot be called, it gets the lock that way.
 
 use super::Nlm;
 use super::granted;
@@ -17,11 +16,11 @@ use volary_core::{Cancel, OpenId};
 use volary_session::{LockKind, Session, Wait};
 
 const WAITERS_MAX: usize = 128;
-/// How many of them one client can have.
+/// How many waiting requests one client can have.
 const WAITERS_OF_PARTY: usize = 32;
 
 impl Locks {
-    /// Returns the one who waits for this lock, if it was asked for before.
+    /// Returns the waiter for this lock, if the request was made before.
     pub(super) fn waiter(&self, want: &Wanted) -> Option<Arc<Waiter>> {
         let state = self.state.lock();
         state.waiters.iter().find(|w| w.want == *want).cloned()
@@ -32,7 +31,7 @@ impl Locks {
         self.ended.notify_all();
     }
 
-    /// Waits until nobody waits any more, or for this long.
+    /// Waits until all threads have ended, or for this long.
     pub(crate) fn wait_ended(&self, most: Duration) {
         let until = timer::now() + most;
         let mut state = self.state.lock();
@@ -41,7 +40,8 @@ impl Locks {
 }
 
 impl Nlm {
-    /// Begins to wait for a lock, unless it is waited for already or too many are.
+    /// Begins to wait for a lock, unless the request is waiting already or there are too many
+    /// waiters.
     pub(super) fn wait_for(
         self: &Arc<Self>,
         file: &Arc<LockFile>,
@@ -76,7 +76,7 @@ impl Nlm {
             let waiter = Arc::clone(&waiter);
             thread.spawn(move || {
                 nlm.wait(&waiter, &session, open, kind);
-                // With it goes the last use of the file, maybe.
+                // This may drop the last reference to the file.
                 drop(waiter);
                 nlm.locks.thread_ended();
             })
@@ -95,7 +95,7 @@ impl Nlm {
             let told = !waiter.cancel.is_set() && granted::tell(want, kind, self.client_portmap);
             let claimed = waiter.claimed.lock();
             if !told && !*claimed {
-                // A file that is gone has no locks.
+                // A file that was removed has no locks.
                 let _ = session.unlock(open, *number, want.range());
             }
         }

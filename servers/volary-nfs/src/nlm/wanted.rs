@@ -1,4 +1,4 @@
-//! [`Wanted`]: a lock as a client asks for it, and [`Place`]: where.
+//! [`Wanted`]: a requested lock, and [`Place`]: the file it is for.
 
 use super::state::Client;
 use crate::call::Call;
@@ -12,7 +12,7 @@ use volary_session::{Range, Session};
 /// `MAXNETOBJ_SZ`; what clients send is far shorter.
 pub(super) const OBJECT_MAX: usize = 1024;
 
-/// Who has a lock: a process of a client, in its own words.
+/// The owner of a lock: a process of a client, as the client names it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Owner {
     pub(super) client: Client,
@@ -20,12 +20,12 @@ pub(crate) struct Owner {
     pub(super) name: Box<[u8]>,
 }
 
-/// `nlm4_lock`, as it came.
+/// A decoded `nlm4_lock`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Wanted {
     pub(super) fh: Box<[u8]>,
     pub(super) owner: Owner,
-    /// The address that the client came to.
+    /// The server's address that the client called.
     pub(super) server: IpAddr,
     pub(super) offset: u64,
     pub(super) len: u64,
@@ -65,11 +65,11 @@ impl Wanted {
     }
 }
 
-/// Where a lock is wanted.
+/// The file that a lock is requested on.
 pub(super) struct Place<'a> {
     pub(super) export: &'a Export,
     pub(super) session: Session,
     pub(super) node: NodeId,
-    /// The lock is claimed again.
+    /// Whether the lock is reclaimed.
     pub(super) claims: bool,
 }

@@ -1,4 +1,4 @@
-//! Names: finding, making, moving and removing what they lead to.
+//! Names: finding, making, moving and removing nodes by them.
 
 use super::pointers::{Chars, Cx, Fs, give, name, node};
 use crate::abi::{VolaryAttr, VolaryNode, VolarySetAttr};

@@ -133,6 +133,6 @@ pub(super) unsafe extern "C" fn forget(fs: Fs, of: VolaryNode, lookups: u64) {
             attached.fs.forget(of, lookups);
         }
     };
-    // It is a hint: a panic is nobody's answer.
+    // It is a hint, so a panic has no caller to report to.
     let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(forget));
 }

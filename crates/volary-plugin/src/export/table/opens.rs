@@ -11,7 +11,7 @@ use crate::slot::bytes;
 use std::ffi::c_void;
 use volary_core::{Cookie, DirBuf, Kind, Lock, OpenId};
 
-/// Names of one listing that a driver is asked for, in bytes.
+/// The most bytes of names, and the most entries, that a driver is asked for at once.
 const NAMES_MAX: usize = 64 << 10;
 const ENTRIES_MAX: usize = 1024;
 

@@ -1,4 +1,4 @@
-//! What comes and goes by pointers.
+//! Reads arguments and writes results by pointers.
 
 use crate::abi::{VolaryAttr, VolaryContext, VolaryNode};
 use crate::convert::{self, to_attr};
@@ -20,19 +20,19 @@ pub(super) unsafe fn name<'a>(at: Chars, len: usize) -> Result<Name<'a>> {
     Ok(Name::new(unsafe { bytes(at.cast(), len) })?)
 }
 
-/// Gives attributes.
+/// Writes attributes to `out`.
 ///
 /// # Safety
-/// There is room for them at `out`.
+/// `out` has room for them.
 pub(super) unsafe fn give(out: *mut VolaryAttr, attr: &Attr) -> i32 {
     unsafe { out.write(to_attr(attr)) };
     0
 }
 
-/// Gives bytes, if there is room, and says how many there are.
+/// Writes bytes, if there is room, and returns their number.
 ///
 /// # Safety
-/// There are `room` bytes at `buf`.
+/// `buf` has `room` bytes.
 pub(super) unsafe fn give_bytes(found: &[u8], buf: *mut c_void, room: usize) -> i64 {
     if found.len() <= room && !found.is_empty() {
         unsafe { std::ptr::copy_nonoverlapping(found.as_ptr(), buf.cast(), found.len()) };

@@ -1,4 +1,4 @@
-//! The whole: attaching, what it can do, its end.
+//! The volume as a whole: attaching, abilities, detaching.
 
 use super::pointers::{Cx, Fs};
 use crate::abi::{
@@ -54,7 +54,7 @@ pub(super) unsafe extern "C" fn release(fs: Fs) {
         return;
     }
     let exported = unsafe { Box::from_raw(fs.cast::<Exported>()) };
-    // A driver that panics as it is dropped must not do so into C.
+    // If a driver panics while it is dropped, the panic must not reach C.
     let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| drop(exported)));
 }
 

@@ -1,4 +1,4 @@
-//! One lease: what is granted, and how it is taken away. No waiting, no clock.
+//! One lease: what is granted, and how it is taken away. Neither waits nor reads a clock.
 
 use super::{Impact, Lease, LeaseBits, LeaseBreak, LeaseKey, LeaseSink, Notice};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ pub(crate) struct Held {
     granted: LeaseBits,
     epoch: u16,
     breaking: Option<Breaking>,
-    /// When it was asked to be given up.
+    /// When the client was last told to give bits up.
     since: Time,
     sink: Arc<dyn LeaseSink>,
     open: OpenId,
@@ -23,11 +23,11 @@ pub(crate) struct Held {
 struct Breaking {
     /// What the client was told that it may keep.
     offered: LeaseBits,
-    /// What it may keep by now.
+    /// What it may keep now, which may be less.
     required: LeaseBits,
 }
 
-/// What the client is to be told.
+/// A break, as it is told to the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Told {
     from: LeaseBits,
@@ -56,12 +56,13 @@ impl Held {
         }
     }
 
-    /// What is being taken away was asked for at that time.
+    /// Notes when the client was told to give bits up.
     pub(crate) fn asked_at(&mut self, now: Time) {
         self.since = now;
     }
 
-    /// Takes it away if that was asked for longer ago than `limit`. True if it was.
+    /// Ends the lease if the client was told to give bits up at least `limit` ago. Returns whether
+    /// it did.
     pub(crate) fn expire_late(&mut self, now: Time, limit: Duration) -> bool {
         let asked = i128::from(self.since.secs) * 1_000_000_000 + i128::from(self.since.nanos);
         let now = i128::from(now.secs) * 1_000_000_000 + i128::from(now.nanos);
@@ -69,7 +70,7 @@ impl Held {
         self.is_breaking() && now - asked >= limit && self.expire()
     }
 
-    /// Returns what is held until it is acknowledged.
+    /// Returns the bits that are held, even while they are being taken away.
     pub(crate) fn granted(&self) -> LeaseBits {
         self.granted
     }
@@ -86,7 +87,8 @@ impl Held {
         }
     }
 
-    /// Asked for again: grows if all of `want` can be `granted`, and includes what is held.
+    /// Handles a further request: the lease grows if all of `want` can be `granted`, and includes
+    /// what is held.
     pub(crate) fn ask(
         &mut self,
         want: LeaseBits,
@@ -103,38 +105,38 @@ impl Held {
         }
     }
 
-    /// One of its opens ends, and `other` is another.
+    /// Notes that one of the lease's opens ends; `other` is another of its opens.
     pub(crate) fn ends_with(&mut self, open: OpenId, other: Option<OpenId>) {
         if self.open == open {
             self.open = other.unwrap_or(open);
         }
     }
 
-    /// Returns whether the operation has something to take away, or to wait for.
+    /// Returns whether the operation must take bits away, or wait.
     pub(crate) fn is_hit(&self, impact: Impact) -> bool {
         let kept = self.breaking.map_or(self.granted, |b| b.required);
         kept.has_any(impact.strips) || self.is_awaited(impact)
     }
 
-    /// Returns whether the operation has to wait for what is being taken away.
+    /// Returns whether the operation must wait for bits that are being taken away.
     pub(crate) fn is_awaited(&self, impact: Impact) -> bool {
         self.breaking.is_some() && self.granted.has_any(impact.awaits)
     }
 
-    /// Returns whether it is being taken away.
+    /// Returns whether bits are being taken away.
     pub(crate) fn is_breaking(&self) -> bool {
         self.breaking.is_some()
     }
 
-    /// Returns whether the operation takes it away even from its own holder: an oplock
-    /// lets nobody write to a file that others may read out of their caches.
+    /// Returns whether the operation breaks the lease even if its holder does it. With an oplock,
+    /// nobody may write to a file that others may read out of their caches.
     pub(crate) fn is_hit_by_own(&self, impact: Impact) -> bool {
         self.is_oplock()
             && !self.granted.has(LeaseBits::WRITE)
             && impact.strips.has(LeaseBits::READ)
     }
 
-    /// Takes away what the operation forbids.
+    /// Takes away the bits that the operation forbids.
     pub(crate) fn break_for(&mut self, impact: Impact) -> Option<Told> {
         let less = |bits: LeaseBits| {
             let left = bits.without(impact.strips);
@@ -163,10 +165,11 @@ impl Held {
         Some(self.tell(from, to, to))
     }
 
-    /// The client gives up all but `bits`: what it is to be told then.
+    /// Gives up all bits but `bits`, as the client acknowledged. Returns the next break that it
+    /// must be told of.
     ///
     /// # Errors
-    /// `Invalid` if it was not told to, or may not keep that much.
+    /// `Invalid` if the client was not told to give up, or may not keep `bits`.
     pub(crate) fn acknowledge(&mut self, bits: LeaseBits) -> Result<Option<Told>> {
         let Some(Breaking { offered, required }) = self.breaking else {
             return Err(Kind::Invalid.into());
@@ -179,7 +182,7 @@ impl Held {
         if required.has(bits) {
             return Ok(None);
         }
-        // What is beside READ goes first, READ only after that.
+        // All but READ is taken away first, READ in the next step.
         let more = bits.has_any(LeaseBits::HANDLE | LeaseBits::WRITE);
         let step = if more {
             required | LeaseBits::READ
@@ -189,7 +192,7 @@ impl Held {
         Ok(Some(self.tell(bits, step & bits, required & bits)))
     }
 
-    /// The client has had its time: the lease is gone. True if it was breaking.
+    /// Ends the lease if it is breaking, since the client's time is over. Returns whether it was.
     pub(crate) fn expire(&mut self) -> bool {
         let late = self.breaking.take().is_some();
         if late {
@@ -198,13 +201,13 @@ impl Held {
         late
     }
 
-    /// The client gives it up unasked.
+    /// Ends the lease, which the client gives up without being asked.
     pub(crate) fn give_up(&mut self) {
         self.breaking = None;
         self.granted = LeaseBits::NONE;
     }
 
-    /// Returns what is to be sent.
+    /// Returns the notice to send.
     pub(crate) fn notice(&self, told: Told) -> Notice {
         Notice {
             sink: Arc::clone(&self.sink),

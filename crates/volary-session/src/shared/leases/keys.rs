@@ -27,7 +27,7 @@ impl Keys {
         self.nodes.get(key).copied()
     }
 
-    /// Enters a key that is not there. False if there is no room.
+    /// Adds a key that is not in the table. Returns false if there is no room.
     pub(crate) fn enter(&mut self, key: LeaseKey, node: NodeId) -> bool {
         let count = self.clients.get(&key.client).copied().unwrap_or(0);
         if self.nodes.len() >= self.limit || count >= self.client_limit {
@@ -38,7 +38,7 @@ impl Keys {
         true
     }
 
-    /// Takes a key out.
+    /// Removes a key.
     pub(crate) fn leave(&mut self, key: &LeaseKey) {
         if self.nodes.remove(key).is_none() {
             return;

@@ -1,4 +1,4 @@
-//! [`HeldLock`]: a lock, whose it is, and of which bytes.
+//! [`HeldLock`]: a lock, its owner and its bytes.
 
 use crate::shared::events::ClientId;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -20,8 +20,8 @@ impl Range {
         last: u64::MAX,
     };
 
-    /// Returns the range of `len` bytes from `offset` on; to the end of all files if `len` is 0 or
-    /// more than a file can have.
+    /// Returns the range of `len` bytes from `offset` on. Without an end if `len` is 0 or the range
+    /// would pass the largest offset.
     pub const fn new(offset: u64, len: u64) -> Self {
         let last = match len {
             0 => u64::MAX,
@@ -34,7 +34,7 @@ impl Range {
     }
 
     /// Returns an empty range before byte `offset`. An exact lock of it conflicts with one that
-    /// covers both neighbours. `None` at 0, which has one neighbour.
+    /// covers both neighbouring bytes. `None` at 0, which has only one neighbour.
     pub const fn empty_at(offset: u64) -> Option<Self> {
         match offset.checked_sub(1) {
             Some(last) => Some(Self {
@@ -45,18 +45,17 @@ impl Range {
         }
     }
 
-    /// Returns whether there is no byte in it.
+    /// Returns whether the range has no bytes.
     pub const fn is_empty(self) -> bool {
         self.first > self.last
     }
 
-    /// Returns whether they have a byte in common, or an empty one lies within the
-    /// other.
+    /// Returns whether the ranges have a byte in common, or an empty one lies within the other.
     pub const fn overlaps(self, other: Self) -> bool {
         self.first <= other.last && other.first <= self.last
     }
 
-    /// Returns how many bytes, as a driver is told: 0 if it goes to the end of all that a file can have.
+    /// Returns the length as drivers expect it: 0 for a range without an end.
     pub(crate) const fn lock_len(self) -> u64 {
         if self.last == u64::MAX {
             0
@@ -66,12 +65,12 @@ impl Range {
     }
 }
 
-/// The owner of a lock. Locks of one owner never conflict.
+/// The owner of a lock. Locks of one owner conflict only if they are exact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LockOwner {
-    /// The client among whose owners this is; `None` for sessions without one.
+    /// The client that numbers this owner; `None` for sessions without a client.
     pub client: Option<ClientId>,
-    /// The client's number for the owner: a process, say.
+    /// The client's number for the owner, such as a process.
     pub number: u64,
 }
 
@@ -84,8 +83,8 @@ impl LockOwner {
         }
     }
 
-    /// Returns what a file system that keeps locks with others knows the owner by: two owners are not the
-    /// same because their clients number them alike.
+    /// Returns the owner's number for a file system that shares locks with other hosts. It differs
+    /// between clients even if they use the same number.
     pub(crate) fn below(&self) -> u64 {
         let Some(client) = self.client else {
             return self.number;
@@ -104,16 +103,16 @@ impl LockOwner {
     }
 }
 
-/// A lock that somebody holds.
+/// A lock that is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeldLock {
-    /// Whose.
+    /// The owner.
     pub owner: LockOwner,
-    /// Which bytes.
+    /// The bytes.
     pub range: Range,
-    /// Exclusive, or shared.
+    /// Whether it is exclusive or shared.
     pub exclusive: bool,
-    /// Kept as it was asked for, as [`lock_exact`](crate::Session::lock_exact)
-    /// takes it.
+    /// It is kept as requested, never joined or split: see
+    /// [`lock_exact`](crate::Session::lock_exact).
     pub exact: bool,
 }

@@ -1,9 +1,9 @@
-//! Which owner holds which bytes of one node: arithmetic on ranges.
+//! Which owner holds which bytes of one node.
 
 use super::held::{HeldLock, LockOwner, Range};
 
-/// The locks on one node, by first byte. Those of one owner that are not exact
-/// neither overlap nor, where they are of one kind, touch.
+/// The locks on one node, by first byte. An owner's locks that are not exact never overlap, and
+/// those of one kind never touch.
 #[derive(Default)]
 pub(super) struct Holding(Vec<HeldLock>);
 
@@ -20,7 +20,7 @@ impl Holding {
         self.0.len()
     }
 
-    /// Returns whether taking the range away from the owner leaves two locks of one.
+    /// Returns whether removing the range from the owner's locks would split one in two.
     pub(super) fn splits(&self, owner: LockOwner, range: Range) -> bool {
         self.0.iter().any(|held| {
             let around = held.range.first < range.first && range.last < held.range.last;
@@ -28,7 +28,7 @@ impl Holding {
         })
     }
 
-    /// Takes what the owner holds of the range away from it.
+    /// Removes the owner's locks on the range.
     pub(super) fn clear(&mut self, owner: LockOwner, range: Range) {
         let mut ends = Vec::new();
         self.0.retain_mut(|held| {
@@ -56,8 +56,8 @@ impl Holding {
         }
     }
 
-    /// Gives the owner this lock in place of what it holds of the range. True
-    /// if it gave up an exclusive lock on some of it.
+    /// Sets this lock in place of the owner's locks on the range. Returns whether it lowers an
+    /// exclusive lock on some of it to a shared one.
     pub(super) fn set(&mut self, mut lock: HeldLock) -> bool {
         if lock.exact {
             self.insert(lock);
@@ -82,8 +82,8 @@ impl Holding {
         lowers
     }
 
-    /// Takes out one exact lock of the owner on just this range, an exclusive
-    /// one first. False if there is none.
+    /// Removes one exact lock of the owner on just this range, an exclusive one first. Returns
+    /// false if there is none.
     pub(super) fn take_exact(&mut self, owner: LockOwner, range: Range) -> bool {
         let is_it = |held: &HeldLock| held.exact && held.owner == owner && held.range == range;
         let exclusive = self.0.iter().position(|held| is_it(held) && held.exclusive);

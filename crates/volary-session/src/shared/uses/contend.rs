@@ -1,4 +1,4 @@
-//! Leases among the uses: granting, breaking, and waiting for those that break.
+//! Leases among the uses: granting, breaking, and waiting until a break is done.
 
 use super::mark::Mark;
 use super::node::NodeUse;
@@ -10,19 +10,19 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use volary_core::{Change, Kind, NodeId, OpenId, Result};
 
-/// How long one who waits sleeps before looking whether they still want it.
+/// How long a waiter sleeps before it checks again whether it was cancelled.
 const NAP: Duration = Duration::from_millis(50);
 
-/// Who does something: leases under the same key are spared.
+/// The caller of an operation: leases under the caller's key are spared.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum By {
-    /// Whoever has this open.
+    /// The holder of this open.
     Open(Mark),
-    /// Whoever holds this key; nobody's is spared without.
+    /// The holder of this key; without a key, no lease is spared.
     Key(Option<LeaseKey>),
 }
 
-/// A lease that is asked for.
+/// A request for a lease.
 pub(crate) struct Ask {
     pub(crate) open: OpenId,
     pub(crate) key: LeaseKey,
@@ -33,9 +33,9 @@ pub(crate) struct Ask {
     pub(crate) sink: Arc<dyn LeaseSink>,
 }
 
-/// Who waits, and for how long.
+/// How long a caller waits, and when it stops.
 pub(crate) struct Patience<'a> {
-    /// They no longer want it.
+    /// Returns true once the caller has been cancelled.
     pub(crate) is_off: &'a dyn Fn() -> bool,
     /// How long a lease may take to break.
     pub(crate) limit: Duration,
@@ -62,13 +62,13 @@ impl NodeUse {
         self.others(by, impact).any(|held| held.is_awaited(impact))
     }
 
-    /// Returns whether one who has begun to wait goes on waiting: until all that was
-    /// begun to be taken away is given up.
+    /// Returns whether a caller that has begun to wait must go on: until every break in progress is
+    /// done.
     fn is_breaking(&mut self, by: By, impact: Impact) -> bool {
         self.others(by, impact).any(|held| held.is_breaking())
     }
 
-    /// Returns what can be granted now of what is asked for.
+    /// Returns which of the requested bits can be granted now.
     fn grantable(&self, ask: &Ask) -> LeaseBits {
         let oplock = ask.sink.is_oplock();
         let mut bits = ask.want & ask.most;
@@ -105,7 +105,7 @@ impl NodeUse {
 }
 
 impl Uses {
-    /// Breaks leases after a change that was made elsewhere, of which the driver tells.
+    /// Breaks leases after a change that was made elsewhere and reported by the driver.
     pub(crate) fn changed_elsewhere(&self, change: Change) {
         match change {
             Change::Data(node) | Change::Entries(node) | Change::Gone(node) => {
@@ -116,7 +116,7 @@ impl Uses {
         }
     }
 
-    /// Breaks the leases of others after a change of the node: nobody keeps what they know of it.
+    /// Breaks the leases of others after a change of the node, so that nobody keeps stale data.
     pub(crate) fn change(&self, node: NodeId, by: By) {
         if self.has_leases() {
             let (notices, _) = self.break_others(node, by, Impact::CHANGED);
@@ -139,7 +139,7 @@ impl Uses {
         self.leased.load(Ordering::SeqCst)
     }
 
-    /// Returns whether an operation has something to take away, or to wait for.
+    /// Returns whether an operation must break a lease, or wait.
     pub(crate) fn is_hit(&self, node: NodeId, by: By, impact: Impact) -> bool {
         self.has_leases()
             && self.table.peek(node, |this| {
@@ -157,14 +157,14 @@ impl Uses {
                 .peek(node, |this| this.others(by, impact).any(waits))
     }
 
-    /// Takes away what an operation forbids: whom to tell, and whether it has
-    /// to wait.
+    /// Breaks leases that forbid an operation. Returns the notices to send, and whether the
+    /// operation must wait.
     pub(crate) fn break_others(&self, node: NodeId, by: By, impact: Impact) -> (Vec<Notice>, bool) {
         let mut notices = Vec::new();
         let now = (self.clock)();
         let awaited = self.table.peek(node, |this| {
             for held in this.others(by, impact) {
-                // Nobody may have waited for what it was to give up before.
+                // An earlier break may have run out of time while nobody waited for it.
                 held.expire_late(now, self.timeout);
                 if let Some(told) = held.break_for(impact) {
                     held.asked_at(now);
@@ -176,7 +176,7 @@ impl Uses {
         (notices, awaited)
     }
 
-    /// Takes everything from everybody.
+    /// Breaks all leases of the volume in whole.
     pub(crate) fn break_all(&self) -> Vec<Notice> {
         let mut notices = Vec::new();
         let now = (self.clock)();
@@ -192,11 +192,10 @@ impl Uses {
         notices
     }
 
-    /// Waits until no lease is in the way of an operation. Those that take
-    /// longer than they may are gone then.
+    /// Waits until no lease forbids an operation. Leases whose clients take too long are ended.
     ///
     /// # Errors
-    /// `Busy` if too many wait; `Stale` once shut; `Interrupted`.
+    /// `Busy` if too many callers wait; `Stale` once shut; `Interrupted`.
     pub(crate) fn wait(
         &self,
         node: NodeId,
@@ -242,7 +241,7 @@ impl Uses {
         }
     }
 
-    /// Grants a lease to an open, or lets the one of its key grow.
+    /// Grants a lease to an open, or extends the existing lease of its key.
     ///
     /// # Errors
     /// `Stale`; `Invalid` if the open is not of that key, or the key has a
@@ -283,11 +282,11 @@ impl Uses {
         Ok(state)
     }
 
-    /// The client gives up all of its lease but `bits`: what it is to be told
-    /// then.
+    /// Gives up all of the client's lease but `bits`. Returns the next break that it must be told
+    /// of.
     ///
     /// # Errors
-    /// `Invalid` if there is no break, or it may not keep that much.
+    /// `Invalid` if no break is in progress, or the client may not keep `bits`.
     pub(crate) fn acknowledge(&self, key: &LeaseKey, bits: LeaseBits) -> Result<Option<Notice>> {
         let now = (self.clock)();
         self.with_lease(key, |held| {
@@ -300,15 +299,15 @@ impl Uses {
     /// Returns the state of the key's lease.
     ///
     /// # Errors
-    /// `Invalid` if it has none.
+    /// `Invalid` if the key has no lease.
     pub(crate) fn lease_state(&self, key: &LeaseKey) -> Result<Lease> {
         self.with_lease(key, |held| held.state())
     }
 
-    /// The client gives up its lease unasked.
+    /// Gives up the client's lease without being asked.
     ///
     /// # Errors
-    /// `Invalid` if it has none.
+    /// `Invalid` if the key has no lease.
     pub(crate) fn give_up(&self, key: &LeaseKey) -> Result<()> {
         self.with_lease(key, Held::give_up)
     }
@@ -318,13 +317,13 @@ impl Uses {
         self.keys.lock().node_of(key)
     }
 
-    /// Sends away those who wait, now and later.
+    /// Ends all waits, now and later.
     pub(crate) fn shut(&self) {
         self.waiters.shut();
         self.wake();
     }
 
-    /// Lets those who wait look whether they still want it.
+    /// Makes waiters check at once whether they were cancelled.
     pub(crate) fn wake(&self) {
         self.waiters.wake();
         for shard in self.table.shards() {

@@ -1,11 +1,10 @@
-//! [`Mark`]: which open it is among those of its node.
+//! [`Mark`]: identifies an open among those of its node.
 
-/// Names an open among the uses of its node; [`PLAIN`] for one that is only
-/// counted.
+/// Identifies an open among the uses of its node; [`PLAIN`] for an open that is only counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Mark(pub(crate) u64);
 
-/// An open that allows all and remembers nothing: a POSIX caller's.
+/// An open that allows all and has no place or key: a POSIX caller's.
 pub(crate) const PLAIN: Mark = Mark(0);
 
 /// An open that is not even counted: see [`OpenHow::momentary`](crate::OpenHow).

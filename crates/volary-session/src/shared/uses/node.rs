@@ -17,7 +17,7 @@ pub(crate) struct NodeUse {
     pub(super) leases: Vec<Held>,
 }
 
-/// Opens that allow all, counted by what they want.
+/// Opens that allow all, counted by the rights they want.
 #[derive(Default)]
 pub(super) struct Plain {
     opens: u32,
@@ -32,15 +32,15 @@ pub(crate) struct Marked {
     /// Its id, once it has one.
     pub(crate) open: Option<OpenId>,
     pub(crate) share: Share,
-    /// The entry that it came through; none once that is gone.
+    /// The entry that it came through; `None` once that is removed.
     pub(crate) place: Option<Place>,
-    /// Its client's key: leases under it are spared by what it does.
+    /// Its client's key: what it does spares leases under the key.
     pub(crate) key: Option<LeaseKey>,
-    /// The same for leases on the directory that it came through.
+    /// The key that is spared among leases on the directory that it came through.
     pub(crate) parent_key: Option<LeaseKey>,
-    /// The entry goes when this open ends, on behalf of this caller.
+    /// The caller on whose behalf the entry is removed when this open ends.
     pub(crate) deletes: Option<Deleter>,
-    /// Whose it is.
+    /// The client that it belongs to.
     pub(crate) client: Option<ClientId>,
     pub(crate) beside: Beside,
 }
@@ -50,7 +50,7 @@ impl Marked {
         client.is_some() && self.client == client
     }
 
-    /// Returns whether `new` does not mind this one.
+    /// Returns whether this open's share mode never conflicts with `new`.
     pub(super) fn is_spared_by(&self, new: &Self) -> bool {
         match new.beside {
             Beside::All => true,
@@ -61,7 +61,7 @@ impl Marked {
     }
 }
 
-/// On whose behalf an entry goes.
+/// The caller on whose behalf an entry is removed.
 #[derive(Clone, Debug)]
 pub(crate) struct Deleter {
     pub(crate) cred: Cred,
@@ -69,18 +69,18 @@ pub(crate) struct Deleter {
     pub(crate) parent_key: Option<LeaseKey>,
 }
 
-/// An entry that goes with the last open through it.
+/// An entry that is to be removed with the last open through it.
 #[derive(Debug)]
 pub(crate) struct Deleting {
-    /// The open that said so.
+    /// The open that marked it.
     mark: Mark,
     place: Place,
     by: Deleter,
-    /// It is being removed.
+    /// Whether it is being removed.
     going: bool,
 }
 
-/// An entry that is to be removed now, and by whom.
+/// An entry that is to be removed now, and on whose behalf.
 #[derive(Debug)]
 pub(crate) struct Removal {
     pub(crate) node: NodeId,
@@ -88,11 +88,11 @@ pub(crate) struct Removal {
     mark: Mark,
 }
 
-/// What ends with an open.
+/// What changes when an open ends.
 pub(super) struct Left {
-    /// Its entry goes from now on.
+    /// Whether its entry is marked for removal from now on.
     pub(super) begun: bool,
-    /// The lease of its key.
+    /// The lease of its key, if that ends too.
     pub(super) lease: Option<Held>,
 }
 
@@ -156,7 +156,7 @@ impl NodeUse {
     }
 
     /// # Errors
-    /// `Sharing` if an open that is not spared does not go with this share mode.
+    /// `Sharing` if an open that is not spared is incompatible with this share mode.
     pub(super) fn check_share(&self, share: Share, spared: impl Fn(&Marked) -> bool) -> Result<()> {
         let mut others = self.marked.iter().filter(|open| !spared(open));
         let all =
@@ -169,7 +169,7 @@ impl NodeUse {
     }
 
     /// # Errors
-    /// `DeletePending` if the entry goes with its last open.
+    /// `DeletePending` if the entry is to be removed with its last open.
     pub(super) fn check_entry(&self, naming: &Naming, place: &Place) -> Result<()> {
         if self.deleting.iter().any(|entry| entry.is_at(place, naming)) {
             return Err(Kind::DeletePending.into());
@@ -178,7 +178,7 @@ impl NodeUse {
     }
 
     /// # Errors
-    /// `DeletePending` if as many entries as the node has names go.
+    /// `DeletePending` if all names of the node are to be removed.
     pub(super) fn check_names(&self, names: u32) -> Result<()> {
         if !self.deleting.is_empty() && self.deleting.len() >= names as usize {
             return Err(Kind::DeletePending.into());
@@ -186,7 +186,7 @@ impl NodeUse {
         Ok(())
     }
 
-    /// True if the entry did not go already.
+    /// Marks an entry for removal. Returns false if it was marked already.
     pub(super) fn begin_deleting(
         &mut self,
         mark: Mark,
@@ -214,8 +214,7 @@ impl NodeUse {
         }
     }
 
-    /// Takes the open out, and the lease that ends with it. `None` if it was
-    /// not there.
+    /// Removes the open, and the lease if that ends with it. `None` if the open is not registered.
     pub(super) fn leave(&mut self, mark: Mark, naming: &Naming) -> Option<Left> {
         let index = self.marked.iter().position(|open| open.mark == mark)?;
         let open = self.marked.swap_remove(index);
@@ -227,7 +226,7 @@ impl NodeUse {
         Some(Left { begun, lease })
     }
 
-    /// An open of the key has ended: gives the lease if it was the last one.
+    /// Notes that an open of the key has ended. Returns the lease if it was the last open.
     fn end_lease(&mut self, key: LeaseKey, open: Option<OpenId>) -> Option<Held> {
         let index = self.leases.iter().position(|held| held.key == key)?;
         let mut same = self.marked.iter().filter(|open| open.key == Some(key));
@@ -242,8 +241,8 @@ impl NodeUse {
         }
     }
 
-    /// Returns an entry that is to be deleted and has no open left, if there is one. Marks it, so
-    /// that it is returned once.
+    /// Returns an entry that is marked for removal and has no open left, if there is one. Notes
+    /// that, so that it is returned only once.
     pub(super) fn due(&mut self, node: NodeId, naming: &Naming) -> Option<Removal> {
         let Self {
             marked, deleting, ..

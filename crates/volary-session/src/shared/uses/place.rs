@@ -1,4 +1,4 @@
-//! Which entry an open came through.
+//! The entry that an open came through.
 
 use volary_core::{Caps, NodeId, same_name};
 
@@ -18,7 +18,7 @@ impl Place {
     }
 }
 
-/// How a volume names its nodes: when two places of one node are one entry.
+/// How a volume names its nodes: decides when two places of one node are the same entry.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Naming {
     many_names: bool,
@@ -33,8 +33,8 @@ impl Naming {
         }
     }
 
-    /// Returns whether two places of one node are one entry. A node without hard links
-    /// has one, whatever it is called there: in another case, by a short name.
+    /// Returns whether two places of one node are the same entry. Without hard links, a node has
+    /// only one entry in a directory, however its name is spelled (other case, short name).
     pub(crate) fn is_same(&self, a: &Place, b: &Place) -> bool {
         if a.dir != b.dir {
             return false;

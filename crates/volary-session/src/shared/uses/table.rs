@@ -1,4 +1,5 @@
-//! The uses of nodes, by node: in shards, so that callers on different nodes do not wait for each other.
+//! The uses of nodes, by node. Sharded, so that callers on different nodes do not wait for each
+//! other.
 
 use super::node::NodeUse;
 use super::place::Place;
@@ -17,8 +18,8 @@ pub(crate) struct Table {
 
 pub(super) type Nodes = HashMap<NodeId, NodeUse, BuildHasherDefault<Spread>>;
 
-/// Spreads node ids: their numbers come from the volume, whose author can spoil
-/// no more than the look-ups of its own nodes.
+/// Hashes node ids. Their numbers come from the volume, so its author can make them collide, but
+/// slows down only look-ups of that volume's nodes.
 #[derive(Default)]
 pub(super) struct Spread(u64);
 
@@ -40,7 +41,7 @@ impl Hasher for Spread {
     }
 }
 
-/// Some of the nodes.
+/// One shard of the nodes.
 #[derive(Default)]
 pub(super) struct Shard {
     pub(super) nodes: Mutex<Nodes>,
@@ -60,7 +61,7 @@ impl Table {
         &self.shards[spread as usize % SHARDS]
     }
 
-    /// Changes the uses of a node.
+    /// Changes the uses of a node, which may have none before.
     pub(super) fn with<T>(&self, node: NodeId, act: impl FnOnce(&mut NodeUse) -> T) -> T {
         let mut shard = self.shard(node).nodes.lock();
         let this = shard.entry(node).or_default();
@@ -71,7 +72,7 @@ impl Table {
         answer
     }
 
-    /// Changes the uses of a node that has any.
+    /// Changes the uses of a node. `None` if it has none.
     pub(super) fn with_known<T>(
         &self,
         node: NodeId,
@@ -86,7 +87,7 @@ impl Table {
         Some(answer)
     }
 
-    /// Looks at the uses of a node; false if it has none.
+    /// Calls `look` on the uses of a node; false if it has none.
     pub(super) fn peek(&self, node: NodeId, look: impl FnOnce(&mut NodeUse) -> bool) -> bool {
         let mut nodes = self.shard(node).nodes.lock();
         nodes.get_mut(&node).is_some_and(look)
@@ -98,7 +99,7 @@ impl Table {
         shard.get(&node).map_or(0, NodeUse::count)
     }
 
-    /// Returns the directories in which entries are open: with what is in use at each.
+    /// Returns each open node with the place of its open, for all opens that have one.
     pub(crate) fn places(&self) -> Vec<(NodeId, Place)> {
         let mut all = Vec::new();
         for shard in &self.shards {

@@ -1,22 +1,22 @@
-//! Who waits for leases to be given up: how many, and when they are to look again.
+//! The callers that wait for leases to be given up: how many, and when to check again.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use volary_core::{Kind, Result};
 
-/// Those who wait.
+/// The callers that wait for leases.
 pub(crate) struct Waiters {
     count: AtomicUsize,
     max: usize,
-    /// Grows when they are to look again.
+    /// Grows each time that all of them are to check again.
     wakes: AtomicU64,
     shut: AtomicBool,
 }
 
-/// One who waits, until it is dropped.
+/// One waiting caller, counted until it is dropped.
 pub(super) struct Waiter<'a>(&'a Waiters);
 
 impl Waiters {
-    /// Lets `max` wait at a time.
+    /// Allows `max` waiting callers at a time.
     pub(super) fn new(max: usize) -> Self {
         Self {
             count: AtomicUsize::new(0),
@@ -26,18 +26,18 @@ impl Waiters {
         }
     }
 
-    /// Returns how many wait.
+    /// Returns how many callers wait.
     pub(crate) fn count(&self) -> usize {
         self.count.load(Ordering::SeqCst)
     }
 
-    /// Adds one who waits.
+    /// Counts one more waiting caller.
     ///
     /// # Errors
-    /// `Busy` if too many do.
+    /// `Busy` if too many wait.
     pub(super) fn enter(&self) -> Result<Waiter<'_>> {
         let before = self.count.fetch_add(1, Ordering::SeqCst);
-        // Dropped, it is counted no longer.
+        // Dropping it, also on the error below, decrements the count.
         let waiter = Waiter(self);
         match before < self.max {
             true => Ok(waiter),
@@ -50,12 +50,12 @@ impl Waiters {
         self.wakes.load(Ordering::SeqCst)
     }
 
-    /// Notes that they are to look again.
+    /// Notes that the waiters are to check again.
     pub(super) fn wake(&self) {
         self.wakes.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// Lets nobody wait from now on.
+    /// Forbids all waits from now on.
     pub(super) fn shut(&self) {
         self.shut.store(true, Ordering::SeqCst);
     }

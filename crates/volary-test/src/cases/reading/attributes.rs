@@ -1,4 +1,4 @@
-//! What nodes are, and what is said of them.
+//! Kinds and attributes of nodes, and targets of symlinks.
 
 use super::seen::{Seen, dirs, of_kind, walk};
 use crate::suite::{Case, case_list};
@@ -52,7 +52,7 @@ fn getattr_says_what_lookup_said(c: &Case) {
             seen.shown()
         );
         let mut before = seen.attr;
-        // Readers may set it.
+        // The access time may have been changed by a read.
         before.atime = attr.atime;
         assert_eq!(attr, before, "attributes of {}", seen.shown());
     }
@@ -116,7 +116,8 @@ fn directories_count_their_links_in_one_way(c: &Case) {
         return c.skip("the manifest states no counts of names");
     }
     let all = walk(c, manifest);
-    // Where a directory is listed once, as on a volume without links, 1 is the count.
+    // If every directory has a link count of 1, the volume counts only names, as one without hard
+    // links does.
     let by_names = dirs(&all).all(|seen| seen.attr.nlink == 1);
     for seen in dirs(&all).filter(|_| !by_names) {
         let want = manifest.links(&seen.path, seen.number);

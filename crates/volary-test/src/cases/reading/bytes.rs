@@ -1,4 +1,4 @@
-//! Bytes of files, at every kind of offset.
+//! The bytes of files, read at every kind of offset.
 
 use super::seen::{Seen, files, sample, walk};
 use crate::suite::{Case, case_list};
@@ -15,10 +15,10 @@ case_list! {
     a_file_reads_the_same_backwards;
 }
 
-/// Files of which every part is read.
+/// The greatest size of a file that is read in all its parts.
 const LENGTH_MAX: u64 = 2 << 20;
 
-/// Holds if a read gives what the manifest says, to the byte.
+/// Asserts that a read returns exactly the bytes of the manifest.
 fn hold(c: &Case, seen: &Seen<'_>, open: OpenId, offset: u64, len: usize) {
     let Some(want) = seen.want.content.read(offset, len) else {
         return;
@@ -61,7 +61,7 @@ fn a_file_reads_whole_in_parts_of_any_length(c: &Case) {
         let open = c.open_to_read(seen.node);
         for part in [1, 7, 100, 511, 1000, 4096, 4097, 100_000, 4 << 20] {
             let steps = len.div_ceil(part as u64);
-            // Of many small parts, some at each end.
+            // If there are many parts, only the first and the last 50.
             let some = |step: &u64| *step < 50 || *step + 50 > steps;
             for step in (0..steps).filter(some) {
                 hold(c, seen, open, step * part as u64, part);
@@ -115,7 +115,7 @@ fn a_read_past_the_end_gives_nothing(c: &Case) {
             for want in [1, 4096] {
                 match c.read(open, offset, want) {
                     Ok(got) => assert!(got.is_empty(), "{}: bytes at {offset}", seen.shown()),
-                    // Clients of servers can refuse an offset that the protocol cannot say.
+                    // A network client may refuse an offset that its protocol cannot represent.
                     Err(e) => assert!(
                         offset > i64::MAX as u64 - 4096,
                         "{}: at {offset}: {e}",

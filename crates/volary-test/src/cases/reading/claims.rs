@@ -1,4 +1,4 @@
-//! What the volume claims, and what it says of itself.
+//! What the volume claims and reports about itself.
 
 use super::seen::{files, sample, walk};
 use crate::suite::{Case, case_list};

@@ -1,4 +1,4 @@
-//! What detaching ends.
+//! The effects of detaching.
 
 use super::seen::{files, sample};
 use crate::suite::{Case, case_list};

@@ -1,4 +1,4 @@
-//! Listings, in buffers of every size and from every cookie.
+//! Listings with buffers of all sizes, and from every cookie.
 
 use super::seen::{Seen, dirs, sample, walk};
 use crate::suite::as_kept;
@@ -18,7 +18,7 @@ case_list! {
     a_cookie_that_was_never_given_does_no_harm;
 }
 
-/// Names as the volume gives them: in lower case where it does not keep the case.
+/// Returns the names as the volume returns them: in lower case if it does not keep case.
 fn wanted(c: &Case, seen: &Seen<'_>) -> Vec<Vec<u8>> {
     let names = c.manifest().names(&seen.path).iter();
     let mut names: Vec<_> = names.map(|name| as_kept(c.caps(), name)).collect();
@@ -118,7 +118,7 @@ fn a_listing_goes_on_from_each_cookie(c: &Case) {
     for seen in dirs(&sample(c, c.manifest())) {
         let open = c.open_to_read(seen.node);
         let all = c.list_from(open, Cookie::START, 100);
-        // Backwards, so that no answer can come from the position before.
+        // Backwards, so that no answer can come from the position left by the last read.
         for (index, item) in all.iter().enumerate().rev() {
             let want: Vec<_> = all[index + 1..].iter().map(|i| &i.name).take(3).collect();
             let (got, _) = c.readdir(open, item.next, 3, 1 << 16).expect("readdir");

@@ -1,4 +1,4 @@
-//! Cases for volumes that are only read: everything that they answer is held to a manifest.
+//! Cases for volumes that are only read: every answer is compared with a manifest.
 
 mod attributes;
 mod bytes;
@@ -13,7 +13,7 @@ mod threads;
 
 use crate::suite::CaseSpec;
 
-/// Returns all, in the order in which they run.
+/// Returns all cases, in the order in which they run.
 pub(crate) fn all() -> impl Iterator<Item = &'static CaseSpec> {
     [
         names::CASES,

@@ -1,4 +1,4 @@
-//! Names, found and not found, and the way up.
+//! Names that exist, names that do not, and parents.
 
 use super::seen::{Seen, dirs, files, of_kind, sample, walk};
 use crate::suite::{Case, case_list};
@@ -30,7 +30,8 @@ fn a_name_is_found_twice_as_the_same_node(c: &Case) {
     }
 }
 
-/// Holds if nothing is found.
+/// Asserts that `name` is not found in `dir`. If the manifest has an equal name there, does
+/// nothing.
 fn missing(c: &Case, dir: &Seen<'_>, name: &[u8]) {
     let there = c.manifest().names(&dir.path).iter();
     let exact = c.caps().has(Caps::CASE_SENSITIVE);

@@ -1,4 +1,4 @@
-//! Opens: of the right kind, ended once, and told from those that never were.
+//! Opens: their kinds, their ends, and open ids that were never given.
 
 use super::seen::{Seen, dirs, files, of_kind, sample};
 use crate::suite::{Case, case_list};

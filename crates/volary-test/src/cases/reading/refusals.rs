@@ -1,4 +1,4 @@
-//! Changes that a volume which is only read refuses.
+//! Changes that a volume without `WRITE` refuses.
 
 use super::seen::{Seen, files, of_kind, sample};
 use crate::suite::{Case, case_list};
@@ -22,14 +22,14 @@ fn refused<T: Debug>(got: Result<T>) {
     }
 }
 
-/// Returns the files that are tried: some, and some that nobody may write, which a server may refuse
-/// for that before it asks the volume.
+/// Returns some of the files, and some that nobody may write. A server may refuse a change to the
+/// latter for lack of permission, before it asks the volume.
 fn tried<'a, 'b>(all: &'a [Seen<'b>]) -> impl Iterator<Item = &'a Seen<'b>> {
     let protected = files(all).filter(|file| file.want.mode & 0o222 == 0);
     files(all).take(3).chain(protected.take(2))
 }
 
-/// Tries changes, and holds if nothing has changed after.
+/// Runs `act`, and asserts that it has changed nothing.
 fn unchanged(c: &Case, act: impl FnOnce()) {
     let before = c.tree();
     act();

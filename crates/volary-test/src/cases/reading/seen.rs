@@ -1,10 +1,10 @@
-//! What a manifest says, found in a volume.
+//! The nodes of a manifest, found on a volume.
 
 use crate::manifest::{Manifest, Node, join};
 use crate::suite::Case;
 use volary_core::{Attr, FileKind, NodeId, escape};
 
-/// A path of the manifest, as the volume has it.
+/// A path of the manifest, with its node on the volume.
 pub(super) struct Seen<'a> {
     pub(super) path: Vec<u8>,
     pub(super) number: usize,
@@ -14,13 +14,13 @@ pub(super) struct Seen<'a> {
 }
 
 impl Seen<'_> {
-    /// Returns the path in a form that can be printed.
+    /// Returns the path in printable form.
     pub(super) fn shown(&self) -> String {
         format!("'{}'", escape(&self.path))
     }
 }
 
-/// Finds every path of the manifest by lookups from the root.
+/// Looks up every path of the manifest, from the root down.
 pub(super) fn walk<'a>(c: &Case, manifest: &'a Manifest) -> Vec<Seen<'a>> {
     let root = Seen {
         path: Vec::new(),
@@ -51,7 +51,7 @@ pub(super) fn walk<'a>(c: &Case, manifest: &'a Manifest) -> Vec<Seen<'a>> {
     all
 }
 
-/// Thins out large directories: every fiftieth of those with more than a hundred entries.
+/// Like [`walk`], but of the entries of large directories (more than 100), keeps only some.
 pub(super) fn sample<'a>(c: &Case, manifest: &'a Manifest) -> Vec<Seen<'a>> {
     let mut all = walk(c, manifest);
     let mut index = 0;
@@ -63,7 +63,7 @@ pub(super) fn sample<'a>(c: &Case, manifest: &'a Manifest) -> Vec<Seen<'a>> {
     all
 }
 
-/// Returns those of a kind.
+/// Returns the nodes of one kind.
 pub(super) fn of_kind<'a, 'b>(
     all: &'a [Seen<'b>],
     kind: FileKind,
@@ -71,12 +71,12 @@ pub(super) fn of_kind<'a, 'b>(
     all.iter().filter(move |seen| seen.want.kind == kind)
 }
 
-/// Returns the files whose bytes are worth reading in detail.
+/// Returns the regular files.
 pub(super) fn files<'a, 'b>(all: &'a [Seen<'b>]) -> impl Iterator<Item = &'a Seen<'b>> {
     of_kind(all, FileKind::File)
 }
 
-/// Returns the directories whose entries are all known.
+/// Returns the directories whose entries the manifest lists in full.
 pub(super) fn dirs<'a, 'b>(all: &'a [Seen<'b>]) -> impl Iterator<Item = &'a Seen<'b>> {
     of_kind(all, FileKind::Dir).filter(|seen| seen.want.listed)
 }

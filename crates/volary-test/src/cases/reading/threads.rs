@@ -1,4 +1,4 @@
-//! Several threads that read at once agree.
+//! Threads that read at the same time get the same answers.
 
 use super::seen::{dirs, files, sample, walk};
 use crate::suite::{Case, case_list};

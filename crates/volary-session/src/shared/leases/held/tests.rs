@@ -118,7 +118,7 @@ fn what_was_offered_or_less_is_acknowledged() {
         assert_eq!(answer.is_ok(), taken, "{bits:?}");
         let after = if taken { bits } else { RHW };
         assert_eq!((lease.granted(), lease.state().breaking), (after, !taken));
-        // Once, and not again.
+        // Only the first acknowledgement counts.
         assert_eq!(taken, lease.acknowledge(NONE).is_err());
     }
 }

@@ -5,7 +5,7 @@ use volary_testkit::suite::replay_command;
 const BYTES: u64 = 24;
 const OWNERS: u64 = 3;
 
-/// What one owner holds, byte by byte: not, shared, exclusive.
+/// What one owner holds, byte by byte: nothing, a shared or an exclusive lock.
 type Bytes = [Option<bool>; BYTES as usize];
 
 fn owner(number: u64) -> LockOwner {
@@ -30,8 +30,8 @@ fn held(holding: &Holding) -> Vec<(u64, u64, u64, bool)> {
         .collect()
 }
 
-/// Returns what the holding says of one owner, with its form checked: locks in order,
-/// none of one kind touching another.
+/// Returns the locks of one owner, byte by byte. Asserts that they are in order, and that none of
+/// one kind touch.
 fn bytes_of(holding: &Holding, number: u64) -> Bytes {
     let mut bytes = Bytes::default();
     let mut before: Option<&HeldLock> = None;
