@@ -1,9 +1,9 @@
-//! A volume by its replica.
+//! Reads a volume by its replica.
 
 use std::sync::Arc;
 use volary_core::{BlockDevice, Error, Geometry, Kind, Read, Replica, Result};
 
-/// A device that reads as if a replica stood where the first one belongs, and takes no changes.
+/// A device that reads as if a replica stood in the place of the original. It takes no changes.
 pub struct ByReplica {
     below: Arc<dyn BlockDevice>,
     home: u64,
@@ -11,7 +11,7 @@ pub struct ByReplica {
 }
 
 impl ByReplica {
-    /// Returns a device with the content of `below` and of `replica`, in the first one's place.
+    /// Returns a device with the content of `below`, and of `replica` in the original's place.
     pub fn new(below: Arc<dyn BlockDevice>, replica: &Replica) -> Self {
         Self {
             below,
@@ -28,7 +28,8 @@ impl ByReplica {
         }
     }
 
-    /// Reads what lies before and after the replica, where the first one cannot be read.
+    /// Reads what lies before and after the replica's place, because the original there cannot be
+    /// read.
     fn read_around(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
         let within = |at: u64| {
             let at = usize::try_from(at.saturating_sub(offset)).unwrap_or(usize::MAX);
@@ -46,7 +47,7 @@ impl ByReplica {
         Ok(())
     }
 
-    /// Puts into `buf`, which was read at `offset`, what the replica says.
+    /// Copies the replica's bytes into `buf`, which was read at `offset`.
     fn lay(&self, offset: u64, buf: &mut [u8]) {
         let end = offset.saturating_add(buf.len() as u64);
         let from = offset.max(self.home);
@@ -54,7 +55,7 @@ impl ByReplica {
         if from >= to {
             return;
         }
-        // Both are within `usize`: they are lengths of slices, or parts of them.
+        // Both fit into `usize`, because they are within the lengths of slices.
         let part = |start: u64| (from - start) as usize..(to - start) as usize;
         let (into, of) = (part(offset), part(self.home));
         if let (Some(into), Some(of)) = (buf.get_mut(into), self.bytes.get(of)) {

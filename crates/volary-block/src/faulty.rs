@@ -1,4 +1,4 @@
-//! A device that fails as it is told.
+//! A device that fails on demand.
 
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use volary_core::{BlockDevice, Error, Geometry, Result};
 
-/// Bytes in the unit of bad places and of torn writes.
+/// The unit of bad areas and of torn writes, in bytes.
 const SECTOR: u64 = 512;
 
 /// A kind of request that can fail.
@@ -18,7 +18,7 @@ pub enum On {
     Flush,
 }
 
-/// Which requests of a kind fail. The first one counts 0.
+/// Which requests of a kind fail. They are counted from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
     /// Only this one.
@@ -30,18 +30,17 @@ pub enum When {
 /// How a request fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum How {
-    /// `Io`, and nothing was done.
+    /// With `Io`. Nothing was done.
     Io,
-    /// `Io`, as of a full disk of the host, and nothing was done.
+    /// With `Io`, as if the host's disk were full. Nothing was done.
     Full,
-    /// A torn write: its first sectors, this many, reach the device. Then it
-    /// fails with `Io`.
+    /// A torn write: this many of its first sectors reach the device, and then it fails with `Io`.
     Torn(u64),
 }
 
-/// A device that passes requests on to the device below, and fails those that
-/// it was told to fail. Requests of each kind are counted from 0, over all
-/// threads; a gathered write is one request.
+/// A device that passes requests on to the device below, and fails those selected by
+/// [`fail`](Self::fail). Requests of each kind are counted from 0, over all threads. A gathered
+/// write is one request.
 pub struct Faulty {
     dev: Arc<dyn BlockDevice>,
     state: Mutex<State>,
@@ -56,15 +55,14 @@ struct State {
     space: Option<Space>,
 }
 
-/// Room for sectors that were never written before, as on a host's file
-/// system that is nearly full.
+/// Room for sectors that were never written before, as on the host's nearly full file system.
 struct Space {
     left: u64,
     taken: BTreeSet<u64>,
 }
 
 impl Faulty {
-    /// Returns a device that does not fail as yet.
+    /// Returns a device that does not fail yet.
     pub fn new(dev: Arc<dyn BlockDevice>) -> Self {
         Self {
             dev,
@@ -72,25 +70,25 @@ impl Faulty {
         }
     }
 
-    /// Fails such requests from now on; the counts start again at 0.
+    /// Fails these requests from now on. The counts restart at 0.
     pub fn fail(&self, on: On, when: When, how: How) {
         let mut state = self.state.lock();
         state.seen = [0; 3];
         state.faults.push((on, when, how));
     }
 
-    /// Reads that touch these bytes fail.
+    /// Makes reads fail that touch these bytes.
     pub fn bad_reads(&self, bytes: Range<u64>) {
         self.state.lock().bad_reads.push(bytes);
     }
 
-    /// Writes that touch these bytes fail; the sectors before them are written.
+    /// Makes writes fail that touch these bytes. Sectors before them are still written.
     pub fn bad_writes(&self, bytes: Range<u64>) {
         self.state.lock().bad_writes.push(bytes);
     }
 
-    /// Room for `bytes` more, in sectors not yet written through this device;
-    /// writes that need more fail as of a full disk of the host.
+    /// Limits the room to `bytes` more, counted in sectors not yet written through this device.
+    /// Writes that need more fail as if the host's disk were full.
     pub fn short_space(&self, bytes: u64) {
         self.state.lock().space = Some(Space {
             left: bytes / SECTOR,
@@ -98,12 +96,12 @@ impl Faulty {
         });
     }
 
-    /// Fails nothing any more.
+    /// Removes all faults.
     pub fn heal(&self) {
         *self.state.lock() = State::default();
     }
 
-    /// Returns how many requests of a kind there were since the last [`fail`](Self::fail).
+    /// Returns how many requests of a kind came since the last [`fail`](Self::fail).
     pub fn seen(&self, on: On) -> u64 {
         self.state
             .lock()
@@ -115,7 +113,7 @@ impl Faulty {
 }
 
 impl State {
-    /// Counts a request; how it shall fail, if it shall.
+    /// Counts a request. Returns how it must fail, if it must.
     fn next(&mut self, on: On) -> Option<How> {
         let seen = self.seen.get_mut(on as usize)?;
         let now = *seen;
@@ -130,7 +128,7 @@ impl State {
             .map(|f| f.2)
     }
 
-    /// Returns how a write to this range shall fail, if it shall.
+    /// Returns how a write to this range must fail, if it must.
     fn next_write(&mut self, offset: u64, len: u64) -> Option<How> {
         let told = self.next(On::Write);
         let bad = first_bad(&self.bad_writes, offset, len);
@@ -153,7 +151,7 @@ impl Space {
     }
 }
 
-/// Returns where the first bad place begins that the range touches.
+/// Returns the start of the first bad area that the range touches.
 fn first_bad(bad: &[Range<u64>], offset: u64, len: u64) -> Option<u64> {
     let touched = bad
         .iter()

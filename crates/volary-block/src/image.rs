@@ -1,4 +1,4 @@
-//! An image, whichever kind it is.
+//! Opens images of all kinds.
 
 use crate::magic::{HEADER_LEN, MAGIC};
 use crate::{FileDevice, OpenOptions};
@@ -6,11 +6,12 @@ use std::path::Path;
 use std::sync::Arc;
 use volary_core::{BlockDevice, Result};
 
-/// Opens an image: a qcow2 one as what it holds, any other file or block device
-/// as it is.
+/// Opens an image. A qcow2 image shows its content, and any other file or block device its own
+/// bytes.
 ///
 /// # Errors
-/// As [`FileDevice::open`]; of a qcow2 image, as `Qcow2::open`, or `Unsupported` without the feature `qcow2`.
+/// Those of [`FileDevice::open`]; for a qcow2 image, those of `Qcow2::open`, or `Unsupported`
+/// without the feature `qcow2`.
 pub fn open_image(path: impl AsRef<Path>, options: OpenOptions) -> Result<Arc<dyn BlockDevice>> {
     let path = path.as_ref();
     let device = FileDevice::open(path, options)?;

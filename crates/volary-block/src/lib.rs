@@ -5,15 +5,15 @@
 //! | [`cache`] | bounded pages over a device, with delayed, ordered writes |
 //! | [`FileDevice`] | a regular file or a raw block device |
 //! | [`MemDevice`] | memory; parts that were never written take none |
-//! | [`Slice`], [`partitions`] | a stretch of a device; where MBR, GPT and disklabels put them |
-//! | [`open_image`] | any image, whichever kind it is |
+//! | [`Slice`], [`partitions`] | a range of a device; where MBR, GPT and disklabels put them |
+//! | [`open_image`] | an image of any kind |
 //! | `Qcow2` | a qcow2 image; with the feature `qcow2` |
-//! | [`Recorder`] | remembers or counts requests |
-//! | [`Faulty`] | fails as it is told |
+//! | [`Recorder`] | records or counts requests |
+//! | [`Faulty`] | fails on demand |
 //! | [`Overlay`] | keeps changes on another device |
-//! | [`ByReplica`] | reads a replica where the first superblock or boot sector belongs |
-//! | [`Skipping`] | reads zeros for what cannot be read |
-//! | [`Reservations`] | which free room an allocator keeps for files that grow |
+//! | [`ByReplica`] | reads a replica in the place of a superblock or boot sector |
+//! | [`Skipping`] | reads zeros for unreadable sectors |
+//! | [`Reservations`] | the free space that an allocator reserves for files that grow |
 #![deny(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,8 +1,8 @@
-//! How a qcow2 image begins.
+//! The start of a qcow2 image.
 
-/// The first bytes of every one.
+/// The first bytes of every qcow2 image.
 pub(crate) const MAGIC: [u8; 4] = *b"QFI\xfb";
 
-/// Length of the header of version 3 without its extensions; that of version 2
-/// is a part of it.
+/// The length of the header of version 3 without its extensions. The header of version 2 is its
+/// first part.
 pub(crate) const HEADER_LEN: usize = 104;

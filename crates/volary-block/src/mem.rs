@@ -5,17 +5,17 @@ use parking_lot::RwLock;
 use std::collections::BTreeMap;
 use volary_core::{BlockDevice, Geometry, Result, is_zero};
 
-/// Bytes in the unit of which memory is taken.
+/// The unit in which memory is allocated, in bytes.
 const CHUNK: usize = 64 * 1024;
 
-/// Chunks that share a lock are this many apart, so that threads at different
-/// places do not wait for each other.
+/// The number of locks. Consecutive chunks have different ones, so that threads at different places
+/// do not wait for each other.
 const SHARDS: usize = 16;
 
 type Chunks = BTreeMap<u64, Box<[u8]>>;
 
-/// A device in memory. Parts to which nothing but zeros was written take none;
-/// discarded parts read as zeros and are given back.
+/// A device in memory. Chunks to which only zeros were written take no memory. Discarded parts read
+/// as zeros, and their memory is freed.
 pub struct MemDevice {
     size: u64,
     sector: u32,
@@ -51,7 +51,7 @@ impl MemDevice {
         self
     }
 
-    /// Returns a copy of all its bytes.
+    /// Returns a copy of the whole content.
     pub fn to_vec(&self) -> Vec<u8> {
         let mut all = vec![0; usize::try_from(self.size).unwrap_or(usize::MAX)];
         for (i, part) in all.chunks_mut(CHUNK).enumerate() {
@@ -60,7 +60,7 @@ impl MemDevice {
         all
     }
 
-    /// Returns bytes of memory that its content takes.
+    /// Returns the bytes of memory that the content takes.
     pub fn allocated(&self) -> u64 {
         let chunks: usize = self.shards.iter().map(|s| s.read().len()).sum();
         (chunks * CHUNK) as u64
@@ -95,7 +95,7 @@ impl MemDevice {
         }
     }
 
-    /// Makes a range of one chunk zero.
+    /// Zeroes a range of one chunk.
     fn clear(&self, chunk: u64, at: usize, len: usize) {
         let Some(shard) = self.shard(chunk) else {
             return;
@@ -109,7 +109,7 @@ impl MemDevice {
     }
 }
 
-/// Cuts a range at the borders of chunks: chunk, offset in it, length.
+/// Splits a range at the borders of chunks: chunk, offset in it, length.
 fn pieces(offset: u64, len: u64) -> impl Iterator<Item = (u64, usize, usize)> {
     let mut at = offset;
     let end = offset + len;

@@ -6,23 +6,24 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use volary_core::{BlockDevice, Error, Geometry, Result};
 
-/// Bytes that are kept above as a whole.
+/// The unit in which changes are kept above, in bytes.
 const PAGE: u64 = 4096;
 
-/// A device with the content of one below, which is never written. Changes go to one above, in pages. Takes about 50
-/// bytes of memory for each changed page.
+/// A device with the content of one below, which is never written. Changes are written, in pages,
+/// to one above. Each changed page takes about 50 bytes of memory.
 pub struct Overlay {
     below: Arc<dyn BlockDevice>,
     above: Arc<dyn BlockDevice>,
-    /// Pages that are above.
+    /// Pages that are stored above.
     written: RwLock<HashSet<u64>>,
-    /// How many there can be.
+    /// The most pages above.
     most: u64,
 }
 
 impl Overlay {
-    /// Returns a device with the content of `below`. `above` must be at least as large; its content is ignored. Changes
-    /// of more than `most` bytes fail as on a full host ([`Error::host_full`]).
+    /// Returns a device with the content of `below`. `above` must be at least as large, and its
+    /// content is ignored. If the changes exceed `most` bytes, writes fail as if the host's disk
+    /// were full ([`Error::host_full`]).
     pub fn new(below: Arc<dyn BlockDevice>, above: Arc<dyn BlockDevice>, most: u64) -> Self {
         Self {
             below,
@@ -32,7 +33,7 @@ impl Overlay {
         }
     }
 
-    /// Copies a page from below to above, before a part of it is written.
+    /// Copies a page from below to above, before a part of it is overwritten.
     fn lift(&self, page: u64, written: &mut HashSet<u64>) -> Result<()> {
         if written.contains(&page) {
             return Ok(());

@@ -1,8 +1,8 @@
-//! The bounds check that every device makes first.
+//! The bounds check that precedes every request to a device.
 
 use volary_core::{Error, Kind, Result};
 
-/// Returns the end of the range, if all of it is within `size` bytes.
+/// Returns the end of the range, if it lies within `size` bytes.
 ///
 /// # Errors
 /// `Invalid`, naming the range and the size.

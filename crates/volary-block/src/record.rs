@@ -1,10 +1,10 @@
-//! A device that remembers what was asked of it.
+//! A device that records its requests.
 
 use parking_lot::Mutex;
 use std::sync::Arc;
 use volary_core::{BlockDevice, Geometry, Result};
 
-/// What was asked of a device.
+/// A request to a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
     /// A read.
@@ -18,12 +18,12 @@ pub enum Request {
     Write {
         /// Byte offset.
         offset: u64,
-        /// What was written.
+        /// The bytes that were written.
         data: Arc<[u8]>,
     },
-    /// All writes before it are durable.
+    /// A flush: all writes before it are durable.
     Flush,
-    /// A range that is not needed.
+    /// A discard of a range.
     Discard {
         /// Byte offset.
         offset: u64,
@@ -32,7 +32,7 @@ pub enum Request {
     },
 }
 
-/// How many requests there were, and how many bytes they moved.
+/// The numbers of requests, and of bytes that they moved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct Counts {
@@ -44,9 +44,8 @@ pub struct Counts {
     pub discards: u64,
 }
 
-/// A device that remembers the requests that succeeded, in the order in which
-/// they ended, and passes all on to the device below. A gathered write is one
-/// request.
+/// A device that records all successful requests in the order in which they ended, and passes them
+/// on to the device below. A gathered write is one request.
 pub struct Recorder {
     dev: Arc<dyn BlockDevice>,
     keep: bool,
@@ -60,7 +59,7 @@ struct Log {
 }
 
 impl Recorder {
-    /// Remembers every request over `dev`, with the data of writes.
+    /// Records every request to `dev`, with the data of writes.
     pub fn new(dev: Arc<dyn BlockDevice>) -> Self {
         Self {
             dev,
@@ -69,7 +68,7 @@ impl Recorder {
         }
     }
 
-    /// Only counts: takes no memory for each request.
+    /// Only counts requests, so that they take no memory.
     pub fn counting(dev: Arc<dyn BlockDevice>) -> Self {
         Self {
             keep: false,
@@ -82,12 +81,12 @@ impl Recorder {
         self.log.lock().requests.clone()
     }
 
-    /// The counts so far.
+    /// Returns the counts so far.
     pub fn counts(&self) -> Counts {
         self.log.lock().counts
     }
 
-    /// Gives the requests so far, and forgets them and the counts.
+    /// Returns the requests so far, and resets them and the counts.
     pub fn take(&self) -> Vec<Request> {
         std::mem::take(&mut *self.log.lock()).requests
     }

@@ -1,35 +1,35 @@
-//! Room ahead for files that grow.
+//! Reservations ahead of files that grow.
 //!
-//! Files that grow in turns would lie in turns on the disk. So an allocator keeps
-//! the stretch behind a file's last unit for that file, as long as others find room
-//! elsewhere. Nothing of it is on the disk: what a reservation covers is free there,
-//! and a power cut loses nothing.
+//! The blocks of files that grow in turn would alternate on the disk. So an allocator reserves the
+//! range behind a file's last unit for that file, as long as others find room elsewhere.
+//! Reservations are not stored: the reserved range is free on the disk, and a power cut loses
+//! nothing.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
-/// Least units that are kept for a file, where there are as many.
+/// The least units that are reserved for a file, if enough are free.
 const AHEAD_MIN: u64 = 32;
 
-/// Most bytes that are kept for a file.
+/// The most bytes that are reserved for a file.
 const AHEAD_MAX: u64 = 8 << 20;
 
-/// All reservations of a volume take at most about one in so many of its free units.
+/// All reservations of a volume together take at most about one in this many of its free units.
 const PART: u64 = 4;
 
-/// Seconds after which a reservation that is not used goes.
+/// Seconds after which an unused reservation is dropped.
 const IDLE: i64 = 300;
 
-/// A stretch that one file may grow into.
+/// A range that only one file may grow into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reservation {
     /// The file.
     pub owner: u64,
-    /// Which unit of the file comes first in it.
+    /// The unit of the file that belongs at its start.
     pub at: u64,
     /// The first unit on the device.
     pub first: u64,
-    /// How many units.
+    /// The number of units.
     pub len: u64,
 }
 
@@ -41,10 +41,10 @@ impl Reservation {
     }
 }
 
-/// The reservations of a volume, a few for each file; no two overlap.
+/// The reservations of a volume, a few for each file. No two overlap.
 ///
-/// They steer an allocator and promise nothing: it asks its map what is free, and
-/// gives all of them back before it answers that there is no room.
+/// They guide an allocator, but guarantee nothing. The allocator asks its own map what is free, and
+/// drops all reservations before it reports that there is no room.
 #[derive(Debug)]
 pub struct Reservations {
     by_first: BTreeMap<u64, Kept>,
@@ -57,12 +57,12 @@ pub struct Reservations {
 #[derive(Clone, Copy, Debug)]
 struct Kept {
     reservation: Reservation,
-    /// When it was used last, in seconds.
+    /// When it was last used, in seconds.
     used: i64,
 }
 
 impl Reservations {
-    /// None yet, never more than `max`, and no more than `each` for one file.
+    /// Returns an empty table, for at most `max` reservations, and at most `each` for one file.
     #[must_use]
     pub fn new(max: usize, each: usize) -> Self {
         Self {
@@ -73,9 +73,9 @@ impl Reservations {
         }
     }
 
-    /// Returns how many units to keep for a file that has `size` of them, on a volume with
-    /// `free` of `unit` bytes: as many as it has, so that they double, but no more than
-    /// its part of what is free.
+    /// Returns how many units to reserve for a file of `size` units. The volume has `free` units of
+    /// `unit` bytes. The result is as many as the file has, so that its size doubles, but no more
+    /// than its share of the free units.
     #[must_use]
     pub fn ahead(&self, owner: u64, size: u64, free: u64, unit: u64) -> u64 {
         let others = self.by_owner.len() - usize::from(self.by_owner.contains_key(&owner));
@@ -84,12 +84,12 @@ impl Reservations {
         size.max(AHEAD_MIN).min(most)
     }
 
-    /// Keeps a stretch for a file from time `now` on, in place of the file's own that it touches,
-    /// and of its oldest if there are too many. What nobody has used for five minutes goes, and
-    /// of all what was used the longest ago where there are too many. Returns the lowest unit
-    /// that was given back.
+    /// Reserves a range for a file from time `now` on. This replaces the file's own reservations
+    /// that overlap it, and the file's oldest ones if there are too many. Reservations unused for
+    /// five minutes are dropped. If there are still too many, the least recently used one is
+    /// dropped. Returns the lowest unit that was freed.
     ///
-    /// The stretch must touch none of another file.
+    /// The range must not overlap another file's.
     pub fn keep(&mut self, reservation: Reservation, now: i64) -> Option<u64> {
         let mut back = self.make_way(&reservation);
         back.iter().for_each(|&first| self.remove(first));
@@ -106,7 +106,7 @@ impl Reservations {
         back.into_iter().min()
     }
 
-    /// Returns those of a file that go for another of it.
+    /// Returns the reservations of the same file that a new one replaces.
     fn make_way(&self, reservation: &Reservation) -> Vec<u64> {
         let own = self.by_owner.get(&reservation.owner);
         let own = own.map(Vec::as_slice).unwrap_or_default();
@@ -125,7 +125,7 @@ impl Reservations {
         back
     }
 
-    /// Returns what is not used, or else what makes room for one more.
+    /// Returns idle reservations, or else the one to drop for a new one.
     fn expired(&self, now: i64) -> Vec<u64> {
         let all = || self.by_first.iter();
         let idle = all().filter(|(_, kept)| now.saturating_sub(kept.used) > IDLE);
@@ -150,7 +150,7 @@ impl Reservations {
         }
     }
 
-    /// Returns the oldest stretch of a file that fits, which is used at time `now`.
+    /// Returns the oldest reservation of a file that fits, and marks it as used at time `now`.
     pub fn use_of(
         &mut self,
         owner: u64,
@@ -168,7 +168,7 @@ impl Reservations {
         None
     }
 
-    /// Gives back what is kept for a file; returns the lowest unit of it.
+    /// Drops a file's reservations. Returns their lowest unit.
     pub fn give_back(&mut self, owner: u64) -> Option<u64> {
         let all = self.by_owner.remove(&owner)?;
         for first in &all {
@@ -177,7 +177,7 @@ impl Reservations {
         all.into_iter().min()
     }
 
-    /// Gives all back; returns the lowest unit that was kept.
+    /// Drops all reservations. Returns their lowest unit.
     pub fn give_all_back(&mut self) -> Option<u64> {
         let lowest = self.lowest();
         self.by_first.clear();
@@ -185,13 +185,14 @@ impl Reservations {
         lowest
     }
 
-    /// Returns the lowest unit that is kept for anyone.
+    /// Returns the lowest unit that is reserved for any file.
     #[must_use]
     pub fn lowest(&self) -> Option<u64> {
         self.by_first.keys().next().copied()
     }
 
-    /// Returns the stretch of another than `owner` that unit `at` lies in.
+    /// Returns the reserved range that unit `at` lies in, if it belongs to a file other than
+    /// `owner`.
     #[must_use]
     pub fn others_at(&self, at: u64, owner: Option<u64>) -> Option<Range<u64>> {
         let (_, kept) = self.by_first.range(..=at).next_back()?;
@@ -200,8 +201,8 @@ impl Reservations {
         (is_others && range.contains(&at)).then_some(range)
     }
 
-    /// Returns where the first stretch of another than `owner` begins that is past unit `at`;
-    /// `u64::MAX` if there is none.
+    /// Returns the start of the first range past unit `at` that belongs to a file other than
+    /// `owner`. Returns `u64::MAX` if there is none.
     #[must_use]
     pub fn others_above(&self, at: u64, owner: Option<u64>) -> u64 {
         let mut above = self.by_first.range(at.saturating_add(1)..);
@@ -209,8 +210,8 @@ impl Reservations {
         others.map_or(u64::MAX, |(&first, _)| first)
     }
 
-    /// Returns where the last stretch of another than `owner` ends that is before unit `at`; 0 if
-    /// there is none.
+    /// Returns the end of the last range that begins before unit `at` and belongs to a file other
+    /// than `owner`. Returns 0 if there is none.
     #[must_use]
     pub fn others_below(&self, at: u64, owner: Option<u64>) -> u64 {
         let mut below = self.by_first.range(..at).rev();

@@ -1,15 +1,14 @@
-//! Randomized tests that say how to run a failing one again.
+//! Randomised tests that tell how to repeat a failure.
 
 use proptest::strategy::Strategy;
 use proptest::test_runner::{Config, RngSeed, TestError, TestRunner};
 use std::hash::{BuildHasher, RandomState};
 
-/// Runs `test` on so many random values, or on those of the seed that
-/// `VOLARY_SEED` gives.
+/// Runs `test` on `cases` random values. `VOLARY_SEED` sets the seed.
 ///
 /// # Panics
-/// If one fails, with the smallest value found that does and the command that
-/// runs the same values again.
+/// If a value fails. The message has the smallest failing value found, and the command that repeats
+/// the run.
 pub(crate) fn check<S: Strategy>(cases: u32, strategy: S, test: impl Fn(S::Value)) {
     let given = std::env::var("VOLARY_SEED")
         .ok()

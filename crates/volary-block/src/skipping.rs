@@ -1,17 +1,17 @@
-//! A device that is read as far as it can be.
+//! A device that is read as far as possible.
 
 use parking_lot::Mutex;
 use volary_core::{BlockDevice, Error, Geometry, Kind, Result};
 
-/// Requests that may fail before it gives up: on a failing disk each takes seconds.
+/// The most failed requests before it gives up. On a failing disk, each takes seconds.
 const FAILURES_MAX: u32 = 256;
-/// Shortest part that is read by itself, in bytes.
+/// The shortest part that is read by itself, in bytes.
 const PART: usize = 512;
 
-/// Reads a device, with zeros for sectors that cannot be read: for those who look for
-/// what is left of a volume. It takes no changes.
+/// Reads a device, with zeros for unreadable sectors, to find what is left of a volume. It takes no
+/// changes.
 ///
-/// After 256 failures a read that fails answers as the device does.
+/// After 256 failures, further failing reads return the device's error.
 pub struct Skipping<'a> {
     dev: &'a dyn BlockDevice,
     state: Mutex<State>,
@@ -24,7 +24,7 @@ struct State {
 }
 
 impl<'a> Skipping<'a> {
-    /// Reads `dev`.
+    /// Returns a device that reads `dev`.
     pub fn new(dev: &'a dyn BlockDevice) -> Self {
         Self {
             dev,
@@ -32,12 +32,12 @@ impl<'a> Skipping<'a> {
         }
     }
 
-    /// Takes why the device could not be read, the first time that it could not.
+    /// Takes the error of the first failed read.
     pub fn take_failure(&self) -> Option<Error> {
         self.state.lock().first.take()
     }
 
-    /// Whether it may go on after this failure.
+    /// Returns whether reading may go on after this failure. If not, returns it as an error.
     fn skips(&self, e: Error) -> Result<()> {
         let mut state = self.state.lock();
         if e != Kind::Io || state.failures >= FAILURES_MAX {
@@ -66,7 +66,7 @@ impl BlockDevice for Skipping<'_> {
             buf.fill(0);
             return Ok(());
         }
-        // Halves: what can be read costs few requests.
+        // Halving finds the readable parts with few requests.
         let middle = (buf.len() / 2).next_multiple_of(PART);
         let (one, other) = buf.split_at_mut(middle.min(buf.len() - 1));
         let at = offset + one.len() as u64;
@@ -137,7 +137,7 @@ mod tests {
         let skipping = Skipping::new(&dev);
         assert_eq!(skipping.read_at(0, &mut buf).unwrap_err(), Kind::Io);
         assert!(dev.seen(On::Read) <= u64::from(FAILURES_MAX) + 1);
-        // Reads past the end are no failures of the device.
+        // Reads past the end are not failures of the device.
         assert_eq!(
             skipping.read_at(64 << 20, &mut [0]).unwrap_err(),
             Kind::Invalid

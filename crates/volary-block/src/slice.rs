@@ -1,10 +1,10 @@
-//! A stretch of a device, as a device.
+//! A range of a device, as a device.
 
 use crate::range::check_range;
 use std::sync::Arc;
 use volary_core::{BlockDevice, Geometry, HostFile, Read, Result};
 
-/// A stretch of a device: a partition, say. Nothing outside it can be reached.
+/// A range of a device, such as a partition. Nothing outside of it can be reached.
 #[derive(Clone)]
 pub struct Slice {
     dev: Arc<dyn BlockDevice>,
@@ -23,7 +23,7 @@ impl Slice {
         Ok(Self { dev, offset, len })
     }
 
-    /// Returns where it begins on the device below, in bytes.
+    /// Returns the offset on the device below, in bytes.
     pub fn offset(&self) -> u64 {
         self.offset
     }

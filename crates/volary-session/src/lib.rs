@@ -15,8 +15,7 @@
 //! | [`volume`](Volume) | what sessions share; attach and detach |
 //! | [`session`](Session) | one caller |
 //! | `operations` | what a session can do: names, nodes, content, locks, leases, attributes, walks |
-//! | `serving` | for servers: clients, users, pools, and which connection is closed if there is no
-//! room |
+//! | `serving` | for servers: clients, users, pools, and which connection is closed if there is no room |
 //!
 //! # Lock order
 //!

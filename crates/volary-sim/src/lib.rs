@@ -9,8 +9,7 @@
 //! | [`subject`] | the interface of a thing to be tortured |
 //! | [`explore`] | recovers and judges every state, also after cuts of recoveries |
 //! | [`Volume`] | a kind of volume as a subject: one row |
-//! | [`op`], [`tree`], [`history`] | operations of scripts, the resulting trees, and their promises
-//! |
+//! | [`op`], [`tree`], [`history`] | operations of scripts, the resulting trees, and their promises |
 //! | [`Losing`], [`Progress`] | for a real process that is killed: loses what was not flushed |
 //! | [`fault`] | sectors that went bad: a kit of faults |
 //! | [`seek`] | the cost of operations on a rotating disk: the Cedar paper's script model |

@@ -14,7 +14,6 @@ const ON_ITS_OWN: u64 = 16;
 /// until a flush, which writes them one by one in random order. Some are written earlier, as a disk
 /// may do from its cache. A process that is killed leaves the same states as a power cut: any of
 /// the waiting sectors may be written or not.
-/// any may be written or not.
 pub struct Losing {
     below: Arc<dyn BlockDevice>,
     state: Mutex<State>,

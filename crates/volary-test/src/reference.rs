@@ -20,8 +20,7 @@ pub const MANY: usize = 1000;
 /// | `links/` | a file with three names, one of them in another directory |
 /// | `symlinks/` | short, long, dangling, absolute, with `.`, `..` and `//` in it |
 /// | `special/` | a fifo |
-/// | `names/` | names in Unicode, of 255 bytes, of one byte, with odd characters, or that differ
-/// only in case |
+/// | `names/` | names in Unicode, of 255 bytes, of one byte, with odd characters, or that differ only in case |
 /// | `attributes/` | modes, owners and times |
 /// | `empty/` | nothing |
 pub fn tree() -> Manifest {

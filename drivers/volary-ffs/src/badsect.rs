@@ -1,5 +1,6 @@
-//! Putting bad sectors aside (`badsect`): each fragment with one becomes a file in the
-//! directory `BAD`, named by its first sector, so that nothing else is put there.
+//! Sets bad sectors aside (`badsect`). Each fragment with a bad sector becomes a file in the
+//! directory `BAD`, so that nothing else is stored there. The file's name is the fragment's first
+//! sector.
 
 use crate::attached::operations::Attached;
 use crate::change::edit::Step;
@@ -16,17 +17,17 @@ use volary_core::{
     Attach, BlockDevice, Cancel, Cred, Ctx, Error, Fact, Kind, Name, Result, SetAttr, Time,
 };
 
-/// Where the files are.
+/// The directory that the files are in.
 const DIRECTORY: &[u8] = b"BAD";
-/// Bytes of the sectors that are named.
+/// Bytes of the sectors that the user names.
 const SECTOR: u64 = 512;
 
-/// Puts aside the fragments that hold these sectors, counted from the start of the volume.
+/// Sets aside the fragments that hold these sectors, counted from the start of the volume.
 ///
 /// # Errors
-/// `Invalid` for a sector that is not on the volume, or is in the format's own structures;
-/// `Busy` for one whose fragment a file uses. Nothing is done then. `ReadOnly` for a volume that
-/// takes no changes, with why; `NoSpace`; `Corrupt`; `Io`.
+/// `Invalid` for a sector that is not on the volume, or is in the format's own structures; `Busy`
+/// for one whose fragment a file uses. Nothing is done in these cases. `ReadOnly`, with the reason,
+/// for a volume that takes no changes; `NoSpace`; `Corrupt`; `Io`.
 pub(crate) fn mark(dev: Arc<dyn BlockDevice>, sectors: &[u64]) -> Result<Vec<Fact>> {
     let attached = Attached::new(dev, &Attach::default())?;
     let (cred, cancel) = (Cred::root(), Cancel::new());
@@ -53,7 +54,7 @@ pub(crate) fn mark(dev: Arc<dyn BlockDevice>, sectors: &[u64]) -> Result<Vec<Fac
     ])
 }
 
-/// Returns the fragment that a sector is in, if it is one for data.
+/// Returns the fragment that a sector is in, if the fragment can hold data.
 fn fragment(volume: &Volume, sector: u64) -> Result<u64> {
     let refuse = |words: String| Err(Error::note(Kind::Invalid, words));
     let fragment = sector / (volume.fsize / SECTOR);
@@ -72,10 +73,11 @@ fn fragment(volume: &Volume, sector: u64) -> Result<u64> {
     Ok(fragment)
 }
 
-/// Returns those of the fragments that are aside already: each is all that a file of root's has.
+/// Returns which of the fragments are set aside already. Each of these is the only fragment of a
+/// file that root owns.
 ///
 /// # Errors
-/// `Busy` for one that is another's; `Corrupt`; `Io`.
+/// `Busy` for one that another file has; `Corrupt`; `Io`.
 fn owned(reader: &Reader<'_>, wanted: &BTreeMap<u64, u64>) -> Result<BTreeSet<u64>> {
     let mut owners = Owners {
         reader: *reader,
@@ -93,7 +95,7 @@ struct Owners<'a> {
 }
 
 impl Owners<'_> {
-    /// Returns whether an inode is that of a fragment put aside.
+    /// Returns whether an inode holds a fragment that was set aside.
     fn is_aside(&self, inode: &Inode) -> bool {
         let volume = self.reader.volume;
         let is_one = inode.size == volume.fsize && inode.mode & 0o7777 == 0;
@@ -129,10 +131,10 @@ impl Visitor for Owners<'_> {
     }
 }
 
-/// Makes the files.
+/// Creates the files.
 fn put_aside(tree: &mut Tree<'_>, wanted: &BTreeMap<u64, u64>) -> Step<()> {
     let volume = tree.files.edit.reader.volume;
-    // First of all: the files' own names could come there.
+    // Take the fragments first, so that blocks of the `BAD` directory are not put there.
     for (&fragment, sector) in wanted {
         let run = Run {
             first: fragment,

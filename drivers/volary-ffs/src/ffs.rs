@@ -1,4 +1,4 @@
-//! The format.
+//! The format, as the rest of the project calls it.
 
 use crate::attached::fs::FfsFs;
 use crate::attached::operations::{Attached, CHECK_OPTIONS, OPTIONS, SUPERBLOCK};
@@ -18,7 +18,7 @@ use volary_core::{
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ffs;
 
-/// The format.
+/// The format, for lists of formats.
 pub const FFS: Ffs = Ffs;
 
 impl Format for Ffs {

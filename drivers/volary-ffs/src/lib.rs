@@ -1,9 +1,10 @@
-//! The Fast File System (McKusick, Joy, Leffler and Fabry, 1984): 4.3BSD's format, UFS1 and
-//! UFS2, in both byte orders. `FORMAT.md` has the bytes, `DESIGN.md` why it is done so.
+//! The Fast File System (McKusick, Joy, Leffler and Fabry, 1984): 4.3BSD's format, UFS1 and UFS2,
+//! in both byte orders. `FORMAT.md` describes the bytes, and `DESIGN.md` the reasons for the
+//! design.
 //!
 //! # Rooms
 //!
-//! Each may use those above it, and says at its head what is in it.
+//! Each room may use those above it. Its `mod.rs` says what is in it.
 //!
 //! | room | what |
 //! |---|---|
@@ -11,17 +12,17 @@
 //! | `parameters` | what `newfs` and `tunefs` set |
 //! | `inodes` | inodes as stored and in memory, where their bytes lie |
 //! | `groups` | cylinder groups: maps, sums, policies and allocators |
-//! | `directory` | directories as they are read, and the index of their names |
-//! | `change` | a change under way: inodes, room, block maps, content, attributes |
-//! | `quota` | quota files, what a change is charged |
+//! | `directory` | reading directories, and the index of their names |
+//! | `change` | a change in progress: inodes, room, block maps, content, attributes |
+//! | `quota` | quota files, and what a change is charged |
 //! | `tree` | names: making, linking, removing, renaming |
 //! | `attached` | an attached volume: the commit, the operations |
-//! | `look` | `info`, `dump` and `map`: a volume that is not attached |
+//! | `look` | `info`, `dump` and `map` of a volume that is not attached |
 //! | `make`, `check`, `badsect` | `mkfs`, `fsck` and bad sectors |
 //!
-//! `ffs` is what there is to do with a volume.
+//! `ffs` implements the interface of a format.
 //!
-//! A change is a few parts, each of which knows those above it:
+//! A change consists of a few parts, each of which knows those above it:
 //!
 //! ```text
 //! Edit                inodes and bytes, as they were before; Room: what is taken and freed
@@ -38,27 +39,31 @@
 //!    └─ Attached      the operations: does changes and commits
 //! ```
 //!
-//! `Policy` wishes where things go by the `Summary`, and `Alloc` finds room in the `Tally` of a
-//! group. A commit brings the epoch to the disk in stages, in the order of soft updates.
+//! `Policy` wishes where things should go, with the help of the `Summary`, and `Alloc` finds room
+//! in the `Tally` of a group. A commit brings the epoch to the disk in stages, in the order of soft
+//! updates.
 //!
 //! # Node ids
 //!
-//! Inode number and generation, as the format keeps them: they mean the same for ever.
+//! A node id is the inode number and the generation, as stored. It never changes its meaning.
 //!
 //! # Limits
 //!
-//! Snapshots (FreeBSD) answer `Unsupported` when they are opened. Apple's variant with
-//! directories in chunks of 1024 bytes is not read. Nothing grows with the image but what
-//! `check` keeps: a bit for each fragment and a few bytes for each inode in use; and, of a
-//! volume that takes changes, 33 bytes for each cylinder group.
+//! Snapshots (FreeBSD) give `Unsupported` when they are opened. Apple's variant with directories in
+//! chunks of 1024 bytes is not read.
 //!
-//! A volume takes no changes if it was not cleanly left, if it has snapshots, on a device with
-//! sectors of more than 512 bytes, or by a replica of the superblock.
+//! The memory used does not grow with the image, with two exceptions. `check` needs a bit for each
+//! fragment and a few bytes for each inode in use. A volume that takes changes needs 33 bytes for
+//! each cylinder group.
+//!
+//! A volume takes no changes if it was not cleanly left, has snapshots, or was attached by a
+//! replica of the superblock. Nor does it on a device with sectors of more than 512 bytes.
 //!
 //! # Locks
 //!
-//! One over what is in memory (`State`): changes and commits have it alone, all else shares
-//! it. Under it, for moments, those of the indexes of directories and of the cache.
+//! One lock protects what is in memory (`State`). Changes and commits hold it exclusively, and all
+//! else shares it. The locks of the directory indexes and of the cache are taken below it, for
+//! moments only.
 #![forbid(unsafe_code)]
 #![cfg_attr(
     not(test),

@@ -1,5 +1,5 @@
-//! Tests of the tests: each planted mistake in the reallocation of blocks is caught when power cuts
-//! are explored, and the same scripts without it stand. `VOLARY_MISTAKE` names one to try alone.
+//! Tests of the tests: exploring power cuts must catch each planted mistake in the reallocation of
+//! blocks, and pass without one. `VOLARY_MISTAKE` names one to try alone.
 
 use crate::FFS;
 use crate::groups::mistakes::{Mistake, plant};
@@ -45,13 +45,13 @@ const DEPTH: Depth = Depth {
     lies: false,
 };
 
-/// Two files in turns; the first, with a block that the disk leads to, fills a cluster, and
-/// a third takes what may be free then.
+/// Two files grow in turn. The first one has a block that the disk points to, and then fills a
+/// cluster. A third file takes what may then be free.
 const NAMED: &str = "create /a; write /a 0 4096; create /b; write /b 0 4096; sync; \
     write /a 4096 4096; create /c; write /c 0 4096; sync; detach";
 
-/// What was written before the cluster was full is copied, to where another file was, for one
-/// that the disk knows.
+/// Blocks written before the cluster was full are copied to a place that belonged to another file.
+/// The disk already knows the growing file.
 const LATE: &str = "create /old; write /old 0 49152; create /a; create /b; sync; \
     unlink /old; sync; write /a 0 4096; write /b 0 4096; \
     write /a 4096 4096; sync; detach";
@@ -68,7 +68,7 @@ fn trials() -> Vec<Ops> {
     all
 }
 
-/// What tells of a mistake, if anything does.
+/// Explores all trials with a planted mistake. Returns the first failure.
 fn explore(mistake: Option<Mistake>) -> Result<(), String> {
     plant(mistake);
     let done = trials().iter().try_for_each(|script| {

@@ -1,4 +1,4 @@
-//! The `FileSystem` impl.
+//! The implementation of `FileSystem`.
 
 use crate::kernel::error::from_errno;
 use crate::volume::Host;
@@ -161,7 +161,7 @@ impl FileSystem for Host {
         self.content.advise(open, offset, len);
     }
 
-    /// Looks ahead for entries: attributes come with them.
+    /// Looks ahead only for entries, because attributes come with them.
     fn prefetch(&self, cx: &Ctx<'_>, nodes: &[NodeId], what: Prefetch) -> bool {
         if what == Prefetch::Entries {
             self.ahead.look(cx.cancel, nodes);

@@ -1,4 +1,4 @@
-//! What is remembered of nodes goes with them.
+//! The state kept for nodes is dropped with them.
 
 use crate::HostOptions;
 use crate::volume::Host;
@@ -9,7 +9,7 @@ use volary_core::{
 
 static NEVER: Cancel = Cancel::new();
 
-/// A volume in a directory of its own, by handle where the host allows it and not.
+/// Runs a test on a volume in a new directory, both by handle, if the host permits it, and without.
 fn both(test: impl Fn(&Host, &Ctx<'_>)) {
     let cred = Cred::root();
     let cx = Ctx {
@@ -47,7 +47,7 @@ fn nothing_is_remembered_of_files_that_come_and_go() {
             let (old, new) = (format!("old{number}"), format!("new{number}"));
             let (node, open) = make(host, cx, &old);
             host.close(cx, open).unwrap();
-            // Servers look up without forgetting.
+            // Servers look nodes up without forgetting them.
             host.lookup(cx, root, name(&old)).unwrap();
             let open = host.open(cx, node, Mode::Read).unwrap();
             host.close(cx, open).unwrap();

@@ -1,4 +1,4 @@
-//! One attachment: its parts.
+//! An attachment and its parts.
 
 use crate::held::attachment::Attachment;
 use crate::held::ids::Ids;
@@ -70,7 +70,7 @@ impl Host {
         Ok(Self::of(attachment, root, ids, nodes, whole, options))
     }
 
-    /// Puts together the parts of an attachment.
+    /// Assembles the parts of an attachment.
     fn of(
         attachment: Arc<Attachment>,
         root: Root,
@@ -139,7 +139,7 @@ impl Host {
         }
     }
 
-    /// Lets go of everything; false if that was done before.
+    /// Ends all opens and removes all known nodes. Returns false if this was done before.
     pub(crate) fn end(&self) -> bool {
         let ends = self.attachment.end();
         if ends {

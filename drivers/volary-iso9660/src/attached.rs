@@ -1,4 +1,4 @@
-//! An attached volume: everything that an operation works on.
+//! An attached volume: the state that operations work on.
 
 use crate::choice::Names;
 use crate::descriptors::Descriptors;
@@ -17,7 +17,7 @@ use volary_core::{
 use volary_ondisk::SharedOpens;
 use volary_ondisk::ahead::AHEAD_MAX;
 
-/// Options of an attachment.
+/// Options for attaching.
 pub(crate) const OPTIONS: &[OptionSpec] = &[
     OptionSpec {
         name: "names",
@@ -58,8 +58,10 @@ pub(crate) struct Attached {
 }
 
 impl Attached {
+    /// Attaches a volume.
+    ///
     /// # Errors
-    /// `Invalid` for an option; `Corrupt` for descriptors that make no sense; `Io`.
+    /// `Invalid` for an option; `Corrupt` for invalid descriptors; `Io`.
     pub(crate) fn new(dev: Arc<dyn BlockDevice>, how: &Attach) -> Result<Self> {
         let options = &how.options;
         options.check_known(OPTIONS)?;
@@ -92,6 +94,8 @@ impl Attached {
         Ok(fs)
     }
 
+    /// Checks that the volume is still attached.
+    ///
     /// # Errors
     /// `Stale` once it is detached.
     pub(crate) fn alive(&self) -> Result<()> {
@@ -106,7 +110,7 @@ impl Attached {
         self.opens.clear();
     }
 
-    /// Makes nodes.
+    /// Returns the maker of nodes.
     fn makes(&self) -> Nodes<'_> {
         Nodes {
             reader: Reader {
@@ -118,7 +122,7 @@ impl Attached {
         }
     }
 
-    /// Makes nodes for a call, while it is attached.
+    /// Returns the maker of nodes for a call, while the volume is attached.
     ///
     /// # Errors
     /// `Stale`.
@@ -130,8 +134,8 @@ impl Attached {
         })
     }
 
-    /// Returns the entry that a record is, known by the lowest record of its file; `None` if it is to be seen elsewhere.
-    /// Takes of `areas`.
+    /// Returns the entry for a record, with the id of its file's lowest record. Returns `None` if
+    /// the entry belongs elsewhere. Continuation areas that it reads count against `areas`.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
@@ -148,6 +152,8 @@ impl Attached {
         Ok(entry)
     }
 
+    /// Returns a node.
+    ///
     /// # Errors
     /// `Stale`, `Corrupt`, `Io`.
     pub(crate) fn load(&self, id: NodeId) -> Result<Node> {
@@ -155,7 +161,7 @@ impl Attached {
         self.makes().load(id)
     }
 
-    /// Returns the stretch of a directory.
+    /// Returns where a directory lies on the device.
     ///
     /// # Errors
     /// `NotDir`; as [`load`](Self::load).
@@ -163,20 +169,21 @@ impl Attached {
         stretch_of(&self.load(id)?)
     }
 
-    /// Reads directories into the cache, in the order in which they lie: of what attributes are wanted
-    /// of, their first blocks. Files have no more than what their directories say.
+    /// Reads directories into the cache, in their order on the device. If only attributes are
+    /// wanted, reads just their first blocks. Files need nothing more, because their attributes are
+    /// in their directories.
     pub(crate) fn prefetch(&self, cx: &Ctx<'_>, nodes: &[NodeId], what: Prefetch) {
         let goes_on = || cx.check_cancel().is_ok();
         let block = self.volume.block;
         let starts = nodes.iter().map(|node| node.ino.get());
-        // A file's number is the place of its record, which no block begins with.
+        // A file's number is the place of its record, which is never at the start of a block.
         let starts: Vec<u64> = starts.filter(|at| at.is_multiple_of(block)).collect();
         let firsts = starts.iter().map(|start| (*start, block));
         self.cache.prefetch_all(firsts.collect(), &goes_on);
         if what != Prefetch::Entries {
             return;
         }
-        // What is damaged is told when it is listed.
+        // Damage is reported when the directory is listed.
         let nodes = self.makes();
         let all = starts.iter().filter_map(|start| nodes.dir(*start).ok());
         let all = all.filter_map(|dir| stretch_of(&dir).ok());
@@ -188,6 +195,8 @@ impl Attached {
         self.opens.add(node.attr.node.ino.get(), Arc::new(node))
     }
 
+    /// Returns the node of an open.
+    ///
     /// # Errors
     /// `Stale`.
     pub(crate) fn opened(&self, open: OpenId) -> Result<Arc<Node>> {
@@ -195,6 +204,8 @@ impl Attached {
         self.opens.get(open)
     }
 
+    /// Closes an open.
+    ///
     /// # Errors
     /// `Stale`.
     pub(crate) fn close(&self, open: OpenId) -> Result<()> {
@@ -202,10 +213,10 @@ impl Attached {
         self.opens.remove(open).map(drop)
     }
 
-    /// Reads a file's bytes.
+    /// Reads bytes of a file.
     ///
     /// # Errors
-    /// `Corrupt` where the device ends before the file; `Io`.
+    /// `Corrupt` if the device ends before the file; `Io`.
     pub(crate) fn read(&self, node: &Node, offset: u64, buf: &mut [u8]) -> Result<usize> {
         let mut done = 0;
         let len = buf.len() as u64;
@@ -221,7 +232,7 @@ impl Attached {
         Ok(done)
     }
 
-    /// Where a file's bytes lie.
+    /// Returns where a file's bytes lie.
     ///
     /// # Errors
     /// As [`read`](Self::read).
@@ -253,7 +264,7 @@ pub(crate) fn cache(dev: Arc<dyn BlockDevice>, memory: u64) -> Cache {
     Cache::new(dev, CacheOptions { memory, io_size })
 }
 
-/// Returns the stretch that a directory is.
+/// Returns where a directory lies on the device.
 ///
 /// # Errors
 /// `NotDir`.
@@ -264,7 +275,7 @@ pub(crate) fn stretch_of(node: &Node) -> Result<Stretch> {
         .ok_or_else(|| Kind::NotDir.into())
 }
 
-/// Returns the parts of the file's sections that make up a range, in order.
+/// Calls `each` for the parts of the file's sections that make up a range, in order.
 fn each_piece(
     node: &Node,
     offset: u64,

@@ -1,4 +1,4 @@
-//! El Torito: what the volume boots.
+//! El Torito: the boot images of a volume.
 
 use crate::ondisk::{BootEntry, SECTOR, SectionHeader, ValidationEntry};
 use volary_block::Cache;
@@ -10,16 +10,16 @@ pub(crate) struct BootImage {
     pub(crate) platform: u8,
     pub(crate) bootable: bool,
     pub(crate) media: u8,
-    /// Its first sector, of 2048 bytes.
+    /// Its first sector, in sectors of 2048 bytes.
     pub(crate) sector: u32,
-    /// Sectors of 512 bytes that are loaded.
+    /// The sectors of 512 bytes that are loaded.
     pub(crate) count: u16,
 }
 
 /// A boot catalog.
 pub(crate) struct Catalog {
     pub(crate) id: String,
-    /// Whether its first entry is what it should be.
+    /// Whether its validation entry is valid.
     pub(crate) is_valid: bool,
     pub(crate) images: Vec<BootImage>,
 }
@@ -31,7 +31,7 @@ const LAST_SECTION: u8 = 0x91;
 const EXTENSION: u8 = 0x44;
 
 impl Catalog {
-    /// Reads the one at a sector; entries past that sector are left out.
+    /// Reads the catalog at a sector. Entries past that sector are ignored.
     ///
     /// # Errors
     /// `Io`.
@@ -64,7 +64,7 @@ impl Catalog {
 fn images(entries: &[[u8; 32]], platform: u8) -> Vec<BootImage> {
     let mut images = Vec::new();
     let mut platform = platform;
-    // The default entry stands alone; after it come sections.
+    // The default entry comes first, alone. Sections follow it.
     let mut left = 1;
     for bytes in entries {
         let Ok(entry) = BootEntry::read_from_bytes(bytes) else {
@@ -96,7 +96,7 @@ fn images(entries: &[[u8; 32]], platform: u8) -> Vec<BootImage> {
 }
 
 impl BootImage {
-    /// In words.
+    /// Returns a description in words.
     pub(crate) fn words(&self) -> String {
         let platform = match self.platform {
             0 => "80x86 BIOS".into(),

@@ -11,13 +11,13 @@ use volary_core::{Error, Kind, Result};
 /// Which names are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Names {
-    /// The best there are: Rock Ridge's, Joliet's, plain ones.
+    /// The best ones available: Rock Ridge's, otherwise Joliet's, otherwise plain ones.
     Auto,
     RockRidge,
     Joliet,
     /// Plain ones in lower case, without versions.
     Plain,
-    /// Plain ones as they are stored.
+    /// Plain ones as stored.
     Iso,
 }
 
@@ -25,8 +25,8 @@ impl Volume {
     /// Checks the descriptors and chooses the names.
     ///
     /// # Errors
-    /// `Corrupt` naming the first field out of its range; `Invalid` for names that
-    /// the volume does not have; `Io`.
+    /// `Corrupt`, naming the first field that is out of its range; `Invalid` for names that the
+    /// volume does not have; `Io`.
     pub(crate) fn new(cache: &Cache, descriptors: &Descriptors, names: Names) -> Result<Self> {
         let primary = Self::of(cache, &descriptors.primary)?;
         let joliet = match &descriptors.joliet {
@@ -55,15 +55,15 @@ impl Volume {
     }
 }
 
-/// What says that a volume has Rock Ridge.
+/// The evidence that a volume has Rock Ridge.
 pub(crate) struct RockRidge {
     pub(crate) skip: usize,
     /// The identifier of the extension (`ER`), if there is one.
     pub(crate) version: Option<String>,
 }
 
-/// Looks behind the root directory's record of itself: `SP` stands first, and
-/// either `ER` names Rock Ridge, or its fields are there.
+/// Looks for Rock Ridge behind the root directory's record of itself. `SP` must come first. Also,
+/// `ER` must name Rock Ridge, or its fields must be there.
 ///
 /// # Errors
 /// `Io`.

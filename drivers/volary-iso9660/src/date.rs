@@ -1,16 +1,16 @@
-//! Times as they are stored.
+//! Decodes stored times.
 
 use volary_core::Time;
 
-/// Returns a time in seven bytes (9.1.5); the epoch for what is no time.
+/// Returns a time in seven bytes (9.1.5), or the epoch for an invalid one.
 pub(crate) fn short(bytes: [u8; 7]) -> Time {
     let [year, month, day, hour, minute, second, zone] = bytes;
     let fields = [month, day, hour, minute, second].map(i64::from);
     time(1900 + i64::from(year), fields, 0, zone as i8)
 }
 
-/// Returns a time in seventeen (8.4.26.1): digits, hundredths and the zone; `None` for
-/// one that was not set.
+/// Returns a time in seventeen bytes (8.4.26.1): digits, hundredths and the zone. Returns `None`
+/// for one that was not set.
 pub(crate) fn long(bytes: [u8; 17]) -> Option<Time> {
     let number = |from: usize, to: usize| -> Option<i64> {
         let digits = std::str::from_utf8(bytes.get(from..to)?).ok()?;
@@ -29,8 +29,8 @@ pub(crate) fn long(bytes: [u8; 17]) -> Option<Time> {
     Some(time(year, fields, nanos, zone))
 }
 
-/// `fields`: month, day, hour, minute, second. `zone`: quarters of an hour that
-/// the local time is ahead of UTC.
+/// Returns a time. `fields` are month, day, hour, minute and second. `zone` is the offset of the
+/// local time from UTC, in quarters of an hour.
 fn time(year: i64, fields: [i64; 5], nanos: u32, zone: i8) -> Time {
     let [month, day, hour, minute, second] = fields;
     if !(1..=12).contains(&month) || !(1..=31).contains(&day) || hour > 23 || minute > 59 {
@@ -39,7 +39,7 @@ fn time(year: i64, fields: [i64; 5], nanos: u32, zone: i8) -> Time {
     let (Ok(year), Ok(month), Ok(day)) = (year.try_into(), month.try_into(), day.try_into()) else {
         return Time::EPOCH;
     };
-    // A zone out of range is none, as in other readers.
+    // A zone out of range is ignored, as in other readers.
     let zone = if (-52..=52).contains(&zone) {
         i64::from(zone)
     } else {

@@ -4,7 +4,7 @@ use crate::ondisk::{BootRecord, DESCRIPTORS, SECTOR, STANDARD_ID, VolumeDescript
 use volary_core::{BlockDevice, Error, Kind, Result};
 use zerocopy::FromBytes;
 
-/// How many descriptors are looked at.
+/// The most descriptors that are read.
 const DESCRIPTORS_MAX: u64 = 64;
 
 /// The descriptors of a volume.
@@ -12,17 +12,17 @@ pub(crate) struct Descriptors {
     pub(crate) primary: VolumeDescriptor,
     /// The supplementary one with Unicode names, and its level.
     pub(crate) joliet: Option<(VolumeDescriptor, u8)>,
-    /// Where El Torito's boot catalog is, by its sector.
+    /// The sector of El Torito's boot catalog.
     pub(crate) boot_catalog: Option<u32>,
-    /// All that were found: sector and type.
+    /// All descriptors found, as sector and type.
     pub(crate) found: Vec<(u64, u8)>,
 }
 
 impl Descriptors {
-    /// Reads them.
+    /// Reads the descriptors.
     ///
     /// # Errors
-    /// `Corrupt` without a primary one; `Io`.
+    /// `Corrupt` if there is no primary one; `Io`.
     pub(crate) fn read(dev: &dyn BlockDevice) -> Result<Self> {
         let (mut primary, mut joliet, mut boot_catalog) = (None, None, None);
         let mut found = Vec::new();
@@ -61,7 +61,7 @@ impl Descriptors {
     }
 }
 
-/// Returns a sector, if the device has all of it.
+/// Returns a sector, if it is wholly on the device.
 fn sector_of(dev: &dyn BlockDevice, sector: u64) -> Result<Option<Vec<u8>>> {
     let at = sector * SECTOR;
     if at + SECTOR > dev.geometry().size {
@@ -72,7 +72,7 @@ fn sector_of(dev: &dyn BlockDevice, sector: u64) -> Result<Option<Vec<u8>>> {
     Ok(Some(bytes))
 }
 
-/// Returns the primary volume descriptor, if there is one that makes sense.
+/// Returns the primary volume descriptor, if there is a valid one.
 pub(crate) fn looks_like(dev: &dyn BlockDevice) -> Result<Option<VolumeDescriptor>> {
     match Descriptors::read(dev) {
         Ok(descriptors) => Ok(Some(descriptors.primary)),
@@ -81,7 +81,7 @@ pub(crate) fn looks_like(dev: &dyn BlockDevice) -> Result<Option<VolumeDescripto
     }
 }
 
-/// Joliet's escape sequences: UCS-2 in levels 1 to 3.
+/// Returns the level of Joliet's escape sequences: UCS-2 in levels 1 to 3.
 fn joliet_level(escapes: &[u8; 32]) -> Option<u8> {
     match escapes {
         [0x25, 0x2f, 0x40, ..] => Some(1),

@@ -1,7 +1,7 @@
-//! Directories: records one after the other, none over the border of a block.
+//! Directories: records one after the other, none of which crosses the border of a block.
 //!
-//! A block belongs to the directory whose first record stands before it and nearest to it, whatever
-//! lengths they claim: going through all directories reads each block once.
+//! A block belongs to the directory whose first record is the nearest one before it, whatever
+//! lengths directories claim. So a scan of all directories reads each block once.
 
 use crate::ondisk::flag;
 use crate::record::Record;
@@ -9,8 +9,8 @@ use crate::volume::{Stretch, Volume};
 use volary_block::Cache;
 use volary_core::{Error, Kind, Result};
 
-/// A file or directory as its directory has it: a record, and for a file of
-/// several sections those that follow.
+/// A file or directory as found in its directory: its record, and for a file of several sections
+/// the places of them all.
 pub(crate) struct Found {
     pub(crate) record: Record,
     pub(crate) sections: Vec<Stretch>,
@@ -23,11 +23,11 @@ pub(crate) struct Found {
 /// The longest record, in bytes.
 const RECORD_MAX: u64 = 255;
 
-/// How many sections of a file are read: with sections of 4 GiB, 16 TiB.
+/// The most sections of a file that are read. With sections of 4 GiB, these are 16 TiB.
 const SECTIONS_MAX: usize = 4096;
 
-/// How many empty blocks of a directory are passed over on the way to a record. Writers leave none;
-/// an image with holes can claim any number.
+/// The most empty blocks of a directory that are skipped before a record. Writers leave none, but a
+/// sparse image can claim any number.
 const EMPTY_MAX: u64 = 64;
 
 /// Reads directories.
@@ -38,7 +38,7 @@ pub(crate) struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Returns a directory or section, if it is inside of the device.
+    /// Returns a directory or section, if it lies within the device.
     ///
     /// # Errors
     /// `Corrupt`, naming `what` at `at`.
@@ -52,12 +52,13 @@ impl Reader<'_> {
         Ok(stretch)
     }
 
-    /// Returns the first record at or after `at` in the directory. `at` then stands behind it; behind its
-    /// block where it makes no sense; at the directory's end where nothing more is to be read.
+    /// Returns the first record at or after `at` in the directory. Afterwards, `at` is behind the
+    /// record. If the record is invalid, `at` is behind its block. If nothing more can be read,
+    /// `at` is the directory's end.
     ///
     /// # Errors
-    /// `Corrupt` for a record that makes no sense, for one that another directory begins with, and
-    /// for too many empty blocks; `Io`.
+    /// `Corrupt` for an invalid record, for one that begins another directory, and for too many
+    /// empty blocks; `Io`.
     pub(crate) fn record(&self, dir: Stretch, at: &mut u64) -> Result<Option<Record>> {
         let block = self.volume.block;
         let mut bytes = [0; RECORD_MAX as usize];
@@ -70,7 +71,7 @@ impl Reader<'_> {
             let bytes = bytes.get_mut(..room as usize).unwrap_or_default();
             *at = self.next_block(here);
             self.cache.read(dir.start + here, bytes)?;
-            // Without one, the rest of the block is empty.
+            // Without a record here, the rest of the block is empty.
             let Some(record) = Record::parse(dir.start + here, bytes)? else {
                 continue;
             };
@@ -89,7 +90,7 @@ impl Reader<'_> {
         Err(Error::corrupt("directory", place, found, expected))
     }
 
-    /// Returns whether a directory begins with this record.
+    /// Returns whether this is the first record of a directory.
     fn begins(&self, record: &Record) -> bool {
         record.is_self() && record.is_dir() && self.volume.start(record) == record.at
     }
@@ -99,9 +100,8 @@ impl Reader<'_> {
         (offset / self.volume.block + 1) * self.volume.block
     }
 
-    /// Returns the first file or directory at or after `at`, without the directory's
-    /// records of itself and of the one that holds it, and without files that are
-    /// associated with others. `at` then stands behind it, with all its sections.
+    /// Returns the first file or directory at or after `at`. Skips the directory's records of
+    /// itself and of its parent, and associated files. Afterwards, `at` is behind all its sections.
     ///
     /// # Errors
     /// As [`record`](Self::record); `Corrupt` for a file without its last section.
@@ -121,7 +121,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Returns a record with the sections that follow it, from `at` on: all, or the first
+    /// Returns a record with its further sections, which begin at `at`: all, or the first
     /// [`SECTIONS_MAX`].
     ///
     /// # Errors
@@ -152,13 +152,13 @@ impl Reader<'_> {
         Ok(found)
     }
 
-    /// Goes to behind the last section of `first`.
+    /// Moves `at` behind the last section of `first`.
     fn pass_sections(&self, dir: Stretch, first: &Record, at: &mut u64) -> Result<()> {
         while self.section(dir, first, at)?.has(flag::MULTI_EXTENT) {}
         Ok(())
     }
 
-    /// Returns a further section of `first`, at `at`. What is none stays to be read.
+    /// Returns a further section of `first`, at `at`. If the record there is not one, `at` stays.
     fn section(&self, dir: Stretch, first: &Record, at: &mut u64) -> Result<Record> {
         let mut behind = *at;
         match self.record(dir, &mut behind) {

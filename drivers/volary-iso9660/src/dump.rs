@@ -1,4 +1,4 @@
-//! Structures as they are stored.
+//! Prints structures as stored.
 
 use crate::attached::cache;
 use crate::boot::Catalog;
@@ -200,7 +200,7 @@ fn dump_record(
         return Ok(head);
     }
     let mut done = Ok(());
-    // The first bytes may be for `SP` to skip: what is no field ends the area.
+    // `SP` may say that the first bytes are to be skipped. Bytes that are not a field end the area.
     let all = (record.at, &*record.system_use);
     each_field(reader.cache, reader.volume, all, areas, |field| {
         let signature = escape(&field.signature);

@@ -57,7 +57,7 @@ impl FileSystem for Iso9660Fs {
     }
 
     fn root(&self) -> NodeId {
-        // The descriptors stand before it: it is not 0.
+        // The descriptors come before the root directory, so its place is not 0.
         NodeId {
             ino: std::num::NonZeroU64::new(self.0.volume.root).unwrap_or(std::num::NonZeroU64::MIN),
             generation: 0,
@@ -119,7 +119,7 @@ impl FileSystem for Iso9660Fs {
             let Some(entry) = self.0.entry(&nodes, &found, &mut areas)? else {
                 continue;
             };
-            // Nobody could ask for it.
+            // Nobody could ask for a name that is not valid.
             if Name::new(&entry.name).is_err() {
                 continue;
             }
@@ -194,7 +194,7 @@ impl FileSystem for Iso9660Fs {
 /// Returns the place in a directory that a cookie stands for.
 ///
 /// # Errors
-/// `Invalid` where no record ends.
+/// `Invalid` if no record ends there.
 fn place_of(reader: &Reader<'_>, dir: Stretch, from: Cookie) -> Result<u64> {
     let at = from.0;
     let invalid = || Error::from(Kind::Invalid);

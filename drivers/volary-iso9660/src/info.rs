@@ -1,4 +1,4 @@
-//! The descriptors in words.
+//! Describes the descriptors in words.
 
 use crate::attached::cache;
 use crate::boot::Catalog;
@@ -11,10 +11,10 @@ use crate::volume::Volume;
 use std::sync::Arc;
 use volary_core::{BlockDevice, Fact, Result, Time};
 
-/// Memory for looking at a volume, in bytes.
+/// Cache memory for inspecting a volume that is not attached, in bytes.
 pub(crate) const LOOK_MEMORY: u64 = 4 << 20;
 
-/// Returns what the volume is.
+/// Returns facts about the volume.
 ///
 /// # Errors
 /// As [`Volume::new`].
@@ -95,7 +95,7 @@ fn boot(cache: &volary_block::Cache, descriptors: &Descriptors) -> Result<Vec<Fa
     Ok(facts)
 }
 
-/// Returns a time in UTC.
+/// Formats a time in UTC.
 fn show(time: Time) -> String {
     let (year, month, day) = time.date();
     let second = time.secs.rem_euclid(86_400);

@@ -1,4 +1,4 @@
-//! The format.
+//! The format, as the rest of the project calls it.
 
 use crate::attached::{Attached, OPTIONS};
 use crate::fs::Iso9660Fs;
@@ -10,11 +10,11 @@ use volary_core::{
     OptionSpec, Others, Probe, Progress, Result, VolumeMap,
 };
 
-/// ISO 9660, for reading.
+/// ISO 9660, read-only.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Iso9660;
 
-/// The format.
+/// The format, for lists of formats.
 pub const ISO9660: Iso9660 = Iso9660;
 
 impl Format for Iso9660 {

@@ -1,31 +1,32 @@
-//! ISO 9660 (ECMA-119), for reading, with Joliet, Rock Ridge (IEEE P1282 over
-//! SUSP, IEEE P1281) and El Torito.
+//! A read-only driver for ISO 9660 (ECMA-119), with Joliet, Rock Ridge (IEEE P1282 over SUSP, IEEE
+//! P1281) and El Torito.
 //!
-//! `descriptors` and `volume` read what describes the volume, `choice` chooses the names; `dir` goes through
-//! directories, `susp` and `rockridge` through what Rock Ridge keeps in them;
-//! `node` makes nodes of records, `links` knows which are names of one file; `fs` is the [`FileSystem`](volary_core::FileSystem).
+//! - `descriptors` and `volume` read what describes the volume, and `choice` chooses the names.
+//! - `dir` reads directories, and `susp` and `rockridge` read Rock Ridge's fields in them.
+//! - `node` makes nodes from records, and `links` finds the records that are names of one file.
+//! - `fs` implements [`FileSystem`](volary_core::FileSystem).
 //!
 //! # Node ids
 //!
-//! A file is known by the byte offset of its directory record, a directory by that
-//! of its own first record (`.`): ids mean the same for ever, on every copy of
-//! the image. Names of one file (Rock Ridge says how many there are; they
-//! share serial number and data) have the id of the lowest record. An id is
-//! believed if a record begins there; who makes ids up sees no more than who
-//! reads the image.
+//! A file's id is the byte offset of its directory record. A directory's id is that of its own
+//! first record (`.`). Ids never change their meaning, and are the same on every copy of the image.
+//!
+//! All names of one file have the id of the lowest record. Rock Ridge says how many names there
+//! are, and they share the serial number and the data. An id is accepted if a record begins there.
+//! A client that guesses ids sees no more than a reader of the image.
 //!
 //! # Limits
 //!
-//! Interleaved files and files past 4096 sections answer `Unsupported` when they
-//! are opened; compressed files (`ZF`) are shown as they are stored; files that are
-//! associated with others are not shown. Nothing grows with the image but the table
-//! of names of files that have several (bounded, see `links`), and what `check`
-//! and `map` note for each directory.
+//! Interleaved files and files with more than 4096 sections give `Unsupported` when they are
+//! opened. Compressed files (`ZF`) are shown as stored, and associated files are not shown.
+//!
+//! The memory used does not grow with the image, with two exceptions. One is the table of files
+//! with several names, which is bounded (see `links`). The other is what `check` and `map` note for
+//! each directory.
 //!
 //! # Locks
 //!
-//! The table of opens and the cache have their own; neither is held while another
-//! is taken.
+//! The table of opens and the cache have a lock each. Neither is held while another is taken.
 #![forbid(unsafe_code)]
 #![cfg_attr(
     not(test),

@@ -1,4 +1,4 @@
-//! Which records are names of one file.
+//! Finds the records that are names of one file.
 
 use crate::node::{Entry, LinkKey, Nodes, id_at};
 use crate::walk::{Place, Visitor, walk};
@@ -6,16 +6,16 @@ use std::collections::HashMap;
 use std::sync::OnceLock;
 use volary_core::{Error, Kind, Result};
 
-/// For files with several names, the lowest record. Built by one walk through the
-/// volume, when the first such file is met; where it would take more than `memory`
-/// bytes, each name is a file of its own.
+/// The lowest record of each file with several names. The table is built by one walk through the
+/// volume, when the first such file is met. If it would take more than `memory` bytes, each name
+/// counts as a file of its own.
 #[derive(Debug)]
 pub(crate) struct Links {
     first: OnceLock<HashMap<LinkKey, u64>>,
     memory: u64,
 }
 
-/// What an entry takes in memory, about.
+/// The approximate memory of an entry, in bytes.
 const WEIGHT: u64 = 96;
 
 impl Links {
@@ -24,7 +24,7 @@ impl Links {
         Self { first, memory }
     }
 
-    /// Gives an entry and its node the number of the file's lowest record.
+    /// Replaces the id of an entry and its node by that of the file's lowest record.
     ///
     /// # Errors
     /// `Io`.
@@ -43,7 +43,7 @@ impl Links {
         if let Some(first) = self.first.get() {
             return Ok(first.get(key).copied());
         }
-        // Two that count at once count the same.
+        // Two threads that build the table at once get the same result.
         let counted = self.count(nodes)?;
         Ok(self.first.get_or_init(|| counted).get(key).copied())
     }

@@ -1,4 +1,4 @@
-//! What lies where.
+//! Maps what the volume's areas are used for.
 
 use crate::attached::cache;
 use crate::choice::Names;
@@ -12,8 +12,8 @@ use std::sync::Arc;
 use volary_core::{BlockDevice, Error, Kind, Result, VolumeMap};
 use volary_ondisk::map::{MapBuilder, Use};
 
-/// Maps the volume into at most `cells` cells. Damage is passed over; data that
-/// several files share count once for each, up to the cell's length.
+/// Maps the volume into at most `cells` cells. Damaged structures are skipped. Data that several
+/// files share count once for each, up to the cell's length.
 ///
 /// # Errors
 /// As [`Volume::new`].
@@ -36,7 +36,7 @@ pub(crate) fn map(dev: Arc<dyn BlockDevice>, cells: usize) -> Result<VolumeMap> 
     };
     drawing.map.add(0, volume.root.min(size), Use::System);
     walk(&nodes, &mut drawing)?;
-    // What is used by nothing is free.
+    // What nothing uses is free.
     Ok(drawing.map.finish(Use::Free))
 }
 
@@ -46,7 +46,7 @@ struct Drawing {
 }
 
 impl Drawing {
-    /// Says what a stretch is used for, to the end of its last block.
+    /// Draws a range with its use, up to the end of its last block.
     fn add(&mut self, start: u64, len: u64, what: Use) {
         let len = len.checked_next_multiple_of(self.block).unwrap_or(len);
         self.map.add(start, len, what);

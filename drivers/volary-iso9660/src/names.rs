@@ -1,7 +1,7 @@
-//! Names and other fields of characters, as they are shown.
+//! Converts names and other text fields for display.
 
-/// Returns a name of plain ISO 9660: without `;1` and a dot at the end, in lower case
-/// unless it is to be shown as it is.
+/// Returns a plain ISO 9660 name without `;1` and a dot at the end, in lower case. With `as_it_is`,
+/// returns it unchanged.
 pub(crate) fn plain(name: &[u8], as_it_is: bool) -> Vec<u8> {
     if as_it_is {
         return name.to_vec();
@@ -11,8 +11,7 @@ pub(crate) fn plain(name: &[u8], as_it_is: bool) -> Vec<u8> {
     name.to_ascii_lowercase()
 }
 
-/// Returns a name of Joliet (UCS-2, big end first), in WTF-8, without `;1` and dots at
-/// the end.
+/// Returns a name of Joliet (big-endian UCS-2) in WTF-8, without `;1` and dots at the end.
 pub(crate) fn joliet(name: &[u8]) -> Vec<u8> {
     let (pairs, _) = name.as_chunks::<2>();
     let units: Vec<u16> = pairs.iter().map(|pair| u16::from_be_bytes(*pair)).collect();
@@ -25,7 +24,7 @@ pub(crate) fn joliet(name: &[u8]) -> Vec<u8> {
     name.to_vec()
 }
 
-/// Returns a field of characters, without the blanks at its end, safe to print.
+/// Returns a text field without the blanks at its end, escaped for printing.
 pub(crate) fn text(bytes: &[u8]) -> String {
     let end = bytes.iter().rposition(|&b| b != b' ' && b != 0);
     let bytes = bytes

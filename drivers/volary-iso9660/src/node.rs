@@ -1,4 +1,4 @@
-//! Nodes, made of directory records and of what Rock Ridge says.
+//! Nodes, made from directory records and Rock Ridge's fields.
 
 use crate::date;
 use crate::dir::{Found, Reader};
@@ -10,7 +10,7 @@ use crate::susp::Areas;
 use crate::volume::{Stretch, Tree};
 use volary_core::{Attr, Cancel, Error, FileKind, Kind, NodeId, Result};
 
-/// Whose nodes are that say no owner, and what their modes are.
+/// The owner and the modes of nodes for which none are stored.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Owner {
     pub(crate) uid: u32,
@@ -23,11 +23,11 @@ pub(crate) struct Owner {
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
     pub(crate) attr: Attr,
-    /// A file's sections; of a directory, the one stretch that it is.
+    /// A file's sections, or the one range of a directory.
     pub(crate) sections: Vec<Stretch>,
-    /// What a symlink holds.
+    /// The target of a symlink.
     pub(crate) target: Option<Vec<u8>>,
-    /// Whether its data are laid out in a way that is not read.
+    /// Whether its data have a layout that the driver cannot read.
     pub(crate) is_odd: bool,
 }
 
@@ -36,13 +36,13 @@ pub(crate) struct Entry {
     pub(crate) name: Vec<u8>,
     pub(crate) id: NodeId,
     pub(crate) kind: FileKind,
-    /// The node, but for a directory, whose own record is elsewhere.
+    /// The node. A directory has none here, because its own record is elsewhere.
     pub(crate) node: Option<Node>,
-    /// A name that the same file can have elsewhere.
+    /// What identifies the file among its other names, if it can have some.
     pub(crate) link: Option<LinkKey>,
 }
 
-/// What names of one file share: serial number, place and length of the data.
+/// What the names of one file share: serial number, place and length of the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct LinkKey {
     serial: Option<u32>,
@@ -55,17 +55,17 @@ pub(crate) struct LinkKey {
 pub(crate) struct Nodes<'a> {
     pub(crate) reader: Reader<'a>,
     pub(crate) owner: Owner,
-    /// Set when nobody waits for the answer any more.
+    /// Set when nobody waits for the result any more.
     pub(crate) cancel: Option<&'a Cancel>,
 }
 
-/// Returns the node whose record stands at `at`.
+/// Returns the id of the node whose record is at `at`.
 pub(crate) fn id_at(at: u64) -> Result<NodeId> {
     NodeId::new(at, 0).ok_or_else(|| Kind::Stale.into())
 }
 
 impl Nodes<'_> {
-    /// For loops over long work.
+    /// Checks whether a long loop should end.
     ///
     /// # Errors
     /// `Interrupted`.
@@ -76,7 +76,8 @@ impl Nodes<'_> {
         }
     }
 
-    /// Returns the entry that a record is, known by this record; `None` if it is to be seen elsewhere (`RE`). Takes of `areas`.
+    /// Returns the entry for a record, with this record's id. Returns `None` if the entry belongs
+    /// elsewhere (`RE`). Continuation areas that it reads count against `areas`.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
@@ -111,10 +112,10 @@ impl Nodes<'_> {
         }))
     }
 
-    /// Returns the node of an id that came from outside.
+    /// Returns the node for an id from a client, which may be invalid.
     ///
     /// # Errors
-    /// `Stale` where no node's record begins; `Corrupt`; `Io`.
+    /// `Stale` if no node's record begins there; `Corrupt`; `Io`.
     pub(crate) fn load(&self, id: NodeId) -> Result<Node> {
         let at = id.ino.get();
         let (block, size) = (self.reader.volume.block, self.reader.cache.size());
@@ -122,7 +123,7 @@ impl Nodes<'_> {
         if id.generation != 0 || at >= size {
             return Err(stale());
         }
-        // All records after it, as far as they may reach.
+        // All records that follow it, as the directory's length is not known.
         let rest = Stretch {
             start: at - at % block,
             len: size - (at - at % block),
@@ -151,10 +152,10 @@ impl Nodes<'_> {
         self.leaf(at, &found, rock)
     }
 
-    /// Returns a directory, by where it begins.
+    /// Returns the directory that begins at `start`.
     ///
     /// # Errors
-    /// `Corrupt` if no directory does; `Io`.
+    /// `Corrupt` if no directory begins there; `Io`.
     pub(crate) fn dir(&self, start: u64) -> Result<Node> {
         let bad = |found: &str| {
             Error::corrupt("directory", start, found, "a directory's record of itself")
@@ -188,7 +189,7 @@ impl Nodes<'_> {
         })
     }
 
-    /// Returns where the directory begins that holds this one.
+    /// Returns where the parent of a directory begins.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
@@ -204,24 +205,24 @@ impl Nodes<'_> {
         let moved = self.rock_alone(&record)?.parent;
         let moved = moved.map(|block| u64::from(block) * self.reader.volume.block);
         match moved.unwrap_or_else(|| self.reader.volume.start(&record)) {
-            // xorriso writes so in Joliet's tree; the path table knows better.
+            // xorriso writes this in Joliet's tree. The path table has the right parent.
             start if start == dir.start => path::parent(&self.reader, start),
             start => Ok(start),
         }
     }
 
-    /// Returns what Rock Ridge says of a single record, with continuation areas up to the device's
+    /// Returns Rock Ridge's fields for a single record, with continuation areas up to the device's
     /// size.
     fn rock_alone(&self, record: &Record) -> Result<Rock> {
         self.rock(record, &mut Areas::of_all(self.reader.cache))
     }
 
-    /// Returns what Rock Ridge says of a record, on a volume that has it.
+    /// Returns Rock Ridge's fields for a record, or the default on a volume without them.
     fn rock(&self, record: &Record, areas: &mut Areas) -> Result<Rock> {
         let Tree::RockRidge { skip } = self.reader.volume.tree else {
             return Ok(Rock::default());
         };
-        // The record that says how much is to be skipped is not skipped itself.
+        // The record that says how many bytes to skip is itself read from its start.
         let is_root = record.at == self.reader.volume.root;
         let skip = if is_root { 0 } else { skip };
         let Reader { cache, volume } = self.reader;
@@ -304,7 +305,8 @@ impl Nodes<'_> {
     }
 }
 
-/// Names of one file share its data; where there are none, their serial number.
+/// Returns what identifies a file that has several names: its data, or without data its serial
+/// number.
 fn link_key(found: &Found, rock: &Rock) -> Option<LinkKey> {
     let posix = rock.posix.filter(|posix| posix.links > 1)?;
     let serial = posix.serial.filter(|&serial| serial != 0);
@@ -319,8 +321,8 @@ fn link_key(found: &Found, rock: &Rock) -> Option<LinkKey> {
     })
 }
 
-/// Major and minor number: apart, or, as some write them, together in the low
-/// half.
+/// Returns a device number. The major and the minor number are in two halves, or, as some writers
+/// do, together in the low half.
 fn device((high, low): (u32, u32)) -> u64 {
     let (major, minor) = match high {
         0 if low > 0xff => (low >> 8, low & 0xff),
@@ -329,7 +331,7 @@ fn device((high, low): (u32, u32)) -> u64 {
     u64::from(major) << 32 | u64::from(minor)
 }
 
-/// Turns damage into another answer.
+/// Replaces `Corrupt` by another error.
 fn damage_is(kind: Kind) -> impl Fn(Error) -> Error {
     move |e| if e == Kind::Corrupt { kind.into() } else { e }
 }

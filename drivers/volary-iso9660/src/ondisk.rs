@@ -1,13 +1,13 @@
-//! Structures exactly as they are stored, with the field names of ECMA-119.
+//! Structures exactly as stored, with the field names of ECMA-119.
 
 use zerocopy::byteorder::{BE, LE, U16, U32};
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
-/// Bytes of a logical sector: descriptors begin at the 16th.
+/// Bytes of a logical sector.
 pub(crate) const SECTOR: u64 = 2048;
 /// The first sector of the volume descriptors.
 pub(crate) const DESCRIPTORS: u64 = 16;
-/// What every descriptor has after its type.
+/// The identifier that follows the type in every descriptor.
 pub(crate) const STANDARD_ID: [u8; 5] = *b"CD001";
 
 /// Types of volume descriptors (8.1.1).
@@ -27,8 +27,8 @@ pub(crate) mod flag {
     pub(crate) const MULTI_EXTENT: u8 = 0x80;
 }
 
-/// A number in both byte orders (7.2.3). The little one counts, as in other
-/// readers: some writers got the other wrong.
+/// A number in both byte orders (7.2.3). The little-endian one is used, as in other readers,
+/// because some writers got the other one wrong.
 #[derive(Clone, Copy, FromBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub(crate) struct Both16 {
@@ -36,7 +36,7 @@ pub(crate) struct Both16 {
     be: U16<BE>,
 }
 
-/// The same in 32 bits (7.3.3).
+/// A 32-bit number in both byte orders (7.3.3).
 #[derive(Clone, Copy, FromBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub(crate) struct Both32 {

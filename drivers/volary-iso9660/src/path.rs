@@ -1,14 +1,14 @@
-//! The path table: every directory, and which one holds it.
+//! The path table: every directory with its parent.
 
 use crate::dir::Reader;
 use crate::ondisk::{DESCRIPTORS, PathTableRecord, SECTOR};
 use volary_core::{Error, Result};
 use zerocopy::FromBytes;
 
-/// Most of a path table that is read, in bytes.
+/// The longest path table that is read, in bytes.
 const PATH_TABLE_MAX: u64 = 16 << 20;
 
-/// Returns the path table, as it is stored.
+/// Returns the path table as stored.
 ///
 /// # Errors
 /// `Corrupt` for one that is too long or not on the device; `Io`.
@@ -41,13 +41,13 @@ pub(crate) fn records(bytes: &[u8]) -> impl Iterator<Item = (PathTableRecord, &[
     })
 }
 
-/// Returns where the directory of a record begins, in bytes.
+/// Returns where the directory of a path table record begins, in bytes.
 pub(crate) fn start(reader: &Reader<'_>, raw: &PathTableRecord) -> u64 {
     let block = u64::from(raw.extent_location.get()) + u64::from(raw.extended_attribute_length);
     block * reader.volume.block
 }
 
-/// Returns where the directory begins that holds the one that begins at `dir`.
+/// Returns where the parent of the directory at `dir` begins.
 ///
 /// # Errors
 /// `Corrupt` if the table does not know it, and as [`table`].

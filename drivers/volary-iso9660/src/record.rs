@@ -7,7 +7,7 @@ use zerocopy::FromBytes;
 /// A directory record (ECMA-119, 9.1).
 #[derive(Clone)]
 pub(crate) struct Record {
-    /// Where it stands, in bytes on the device.
+    /// Its place on the device, in bytes.
     pub(crate) at: u64,
     /// Its length in bytes.
     pub(crate) len: usize,
@@ -15,16 +15,16 @@ pub(crate) struct Record {
     pub(crate) raw: DirectoryRecord,
     /// The file identifier.
     pub(crate) name: Vec<u8>,
-    /// What stands behind it.
+    /// The system use area behind the name.
     pub(crate) system_use: Vec<u8>,
 }
 
 impl Record {
-    /// Returns the record at the head of `bytes`, which stand at `at`; `None` where there
-    /// is none (a length of 0).
+    /// Parses the record at the start of `bytes`, which are at `at` on the device. Returns `None`
+    /// if its length is 0.
     ///
     /// # Errors
-    /// `Corrupt` if it is too short for itself or reaches past `bytes`.
+    /// `Corrupt` if the record is too short for its fields, or reaches past `bytes`.
     pub(crate) fn parse(at: u64, bytes: &[u8]) -> Result<Option<Self>> {
         let len = usize::from(bytes.first().copied().unwrap_or(0));
         if len == 0 {
@@ -43,7 +43,7 @@ impl Record {
         let name = name
             .ok_or_else(|| bad("LEN_FI", name_len, format!("1 to {}", rest.len())))?
             .to_vec();
-        // The system use area begins at an even place.
+        // The system use area begins at an even offset.
         let pad = usize::from(name_len % 2 == 0);
         let system_use = rest.get(name_len + pad..).unwrap_or_default().to_vec();
         Ok(Some(Self {
@@ -68,17 +68,17 @@ impl Record {
         self.name == [0]
     }
 
-    /// Returns whether it is a directory's record of the one that holds it.
+    /// Returns whether it is a directory's record of its parent.
     pub(crate) fn is_parent(&self) -> bool {
         self.name == [1]
     }
 
-    /// Returns whether the data lie in pieces with gaps between.
+    /// Returns whether the data are interleaved: in pieces with gaps between them.
     pub(crate) fn is_interleaved(&self) -> bool {
         self.raw.file_unit_size != 0 || self.raw.interleave_gap_size != 0
     }
 
-    /// Length of the data, in bytes.
+    /// Returns the length of the data, in bytes.
     pub(crate) fn size(&self) -> u64 {
         u64::from(self.raw.data_length.get())
     }

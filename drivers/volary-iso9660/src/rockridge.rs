@@ -11,24 +11,24 @@ use volary_core::{Error, Result, Time};
 pub(crate) const NAME_MAX: usize = 255;
 const TARGET_MAX: usize = 4095;
 
-/// What Rock Ridge says of a record.
+/// Rock Ridge's fields of a record.
 #[derive(Default)]
 pub(crate) struct Rock {
     /// `PX`.
     pub(crate) posix: Option<Posix>,
-    /// `NM`, all of it.
+    /// `NM`, joined from all its fields.
     pub(crate) name: Option<Vec<u8>>,
-    /// `SL`, all of it.
+    /// `SL`, joined from all its fields.
     pub(crate) target: Option<Vec<u8>>,
-    /// `PN`: high and low.
+    /// `PN`: the high and the low half.
     pub(crate) device: Option<(u32, u32)>,
     /// `TF`.
     pub(crate) times: Times,
-    /// `CL`: where a directory was moved to, by its block.
+    /// `CL`: the block that a directory was moved to.
     pub(crate) child: Option<u32>,
-    /// `PL`: where a directory that was moved would be.
+    /// `PL`: the original parent of a directory that was moved.
     pub(crate) parent: Option<u32>,
-    /// `RE`: it is here only because it was moved.
+    /// `RE`: the directory is here only because it was moved.
     pub(crate) relocated: bool,
     /// `SF`: the data are stored sparsely.
     pub(crate) sparse: bool,
@@ -41,7 +41,7 @@ pub(crate) struct Posix {
     pub(crate) links: u32,
     pub(crate) uid: u32,
     pub(crate) gid: u32,
-    /// The same for names of one file; only since version 1.12.
+    /// The serial number, which names of one file share. Only version 1.12 and later have it.
     pub(crate) serial: Option<u32>,
 }
 
@@ -61,10 +61,10 @@ const PARENT: u8 = 4;
 const ROOT: u8 = 8;
 
 impl Rock {
-    /// Returns what stands behind `record`, but for the first `skip` bytes (`SP`).
+    /// Reads Rock Ridge's fields behind a record, after the first `skip` bytes (`SP`).
     ///
     /// # Errors
-    /// `Corrupt` for a name or target that is too long, and as [`each_field`].
+    /// `Corrupt` for a name or target that is too long; those of [`each_field`].
     pub(crate) fn read(
         cache: &Cache,
         volume: &Volume,
@@ -126,7 +126,7 @@ fn posix(data: &[u8]) -> Option<Posix> {
     })
 }
 
-/// A symlink's target, as its parts come.
+/// A symlink's target while its parts are collected.
 #[derive(Default)]
 struct Target {
     text: Option<Vec<u8>>,

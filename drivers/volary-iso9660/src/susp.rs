@@ -4,29 +4,30 @@ use crate::volume::Volume;
 use volary_block::Cache;
 use volary_core::{Error, Result};
 
-/// A field: its signature, and what follows its version.
+/// A field: its signature, and the data after its version.
 pub(crate) struct Field<'a> {
     pub(crate) signature: [u8; 2],
     pub(crate) data: &'a [u8],
 }
 
-/// How many continuation areas a record may have, the length of one, and of all of
-/// them together, in bytes.
+/// The most continuation areas of a record, the length of one, and the length of all together, in
+/// bytes.
 const AREAS_MAX: usize = 64;
 const AREA_LEN_MAX: u64 = 32 << 10;
 const RECORD_LEN_MAX: u64 = 64 << 10;
 
-/// How many bytes of continuation areas may still be read. Each belongs to one record: where
-/// records share them, reading all would take far more work than the volume has bytes.
+/// How many bytes of continuation areas may still be read. Each area belongs to one record. If a
+/// damaged volume shares areas among records, reading all would take far more work than the volume
+/// has bytes.
 pub(crate) struct Areas(u64);
 
 impl Areas {
-    /// For what reads each record of the volume, or of a part of it, once.
+    /// Returns the bound for a scan that reads each record of the volume, or of a part of it, once.
     pub(crate) fn of_all(cache: &Cache) -> Self {
         Self(cache.size())
     }
 
-    /// Takes `len` bytes; false, and takes none, if there are not so many.
+    /// Takes `len` bytes from the bound. Returns false, and takes none, if fewer are left.
     fn take(&mut self, len: u64) -> bool {
         let left = self.0.checked_sub(len);
         self.0 = left.unwrap_or(self.0);
@@ -34,12 +35,12 @@ impl Areas {
     }
 }
 
-/// Gives `each` the fields of a system use area, in order, through all its
-/// continuation areas, which are taken of `areas`. The record stands at `at`.
+/// Calls `each` for the fields of a system use area, in order, through all its continuation areas.
+/// These count against `areas`. The record is at `at`.
 ///
 /// # Errors
-/// `Corrupt` for a continuation that is too long, lies outside of the volume, or
-/// is one of too many (a loop is); of `each`; `Io`.
+/// `Corrupt` for a continuation that is too long, lies outside of the volume, or exceeds the
+/// allowed number, as in a loop; those of `each`; `Io`.
 pub(crate) fn each_field(
     cache: &Cache,
     volume: &Volume,
@@ -87,8 +88,8 @@ struct Continuation {
     len: u32,
 }
 
-/// Returns the fields of one area; gives the area that follows it, if one does. A field
-/// that does not fit ends the area, as in other readers: what follows is padding.
+/// Calls `each` for the fields of one area. Returns the area that follows it, if there is one. A
+/// field that does not fit ends the area, as in other readers: the rest is padding.
 fn fields(
     area: &[u8],
     each: &mut impl FnMut(&Field<'_>) -> Result<()>,
@@ -116,7 +117,7 @@ fn continuation(data: &[u8]) -> Option<Continuation> {
     })
 }
 
-/// Returns the little half of a number in both byte orders.
+/// Returns the little-endian half of a number in both byte orders.
 pub(crate) fn le32(data: &[u8], at: usize) -> Option<u32> {
     let bytes = data.get(at..at.checked_add(4)?)?;
     Some(u32::from_le_bytes(bytes.try_into().ok()?))

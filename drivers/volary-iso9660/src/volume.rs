@@ -1,11 +1,11 @@
-//! A volume, as a descriptor of it says, checked.
+//! A checked volume, as one of its descriptors describes it.
 
 use crate::ondisk::{DESCRIPTORS, SECTOR, VolumeDescriptor};
 use crate::record::Record;
 use volary_block::Cache;
 use volary_core::{Error, Result};
 
-/// What the tree is read as.
+/// How the tree's names are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tree {
     /// `skip`: bytes before the first field of each system use area (`SP`).
@@ -30,24 +30,24 @@ impl Stretch {
     }
 }
 
-/// A volume: what was checked once, and is believed from then on.
+/// A volume. Its fields were checked once, and are trusted afterwards.
 #[derive(Clone, Debug)]
 pub(crate) struct Volume {
     /// Bytes of a logical block.
     pub(crate) block: u64,
-    /// Bytes of the volume, as it says itself.
+    /// The volume's size in bytes, as the descriptor states it.
     pub(crate) space: u64,
     /// Where the root directory begins, in bytes on the device.
     pub(crate) root: u64,
-    /// Its length, as its descriptor says.
+    /// The root directory's length, as the descriptor states it.
     pub(crate) root_len: u64,
-    /// Where its path table lies, in the little byte order.
+    /// Where the little-endian path table lies.
     pub(crate) path_table: Stretch,
     pub(crate) tree: Tree,
 }
 
 impl Volume {
-    /// Checks a descriptor, primary or supplementary. Names are plain.
+    /// Checks a primary or supplementary descriptor. The names are plain.
     ///
     /// # Errors
     /// `Corrupt` naming the first field out of its range.
@@ -86,7 +86,8 @@ impl Volume {
         }
         Ok(volume)
     }
-    /// Returns where the data of a record begin, in bytes on the device: after the extended attribute record.
+    /// Returns where the data of a record begin on the device, in bytes. They come after the
+    /// extended attribute record.
     pub(crate) fn start(&self, record: &Record) -> u64 {
         let block = u64::from(record.raw.extent_location.get())
             + u64::from(record.raw.extended_attribute_length);

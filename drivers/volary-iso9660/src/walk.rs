@@ -1,4 +1,4 @@
-//! Goes through all directories, each once, whatever damage there is.
+//! Walks all directories, each once, whatever damage there is.
 
 use crate::dir::Found;
 use crate::node::{Entry, Nodes};
@@ -7,30 +7,31 @@ use crate::volume::Stretch;
 use std::collections::HashSet;
 use volary_core::{Error, FileKind, Result};
 
-/// What a walk tells. An error ends it.
+/// What a walk calls. An error from it ends the walk.
 pub(crate) trait Visitor {
-    /// A directory, before what it holds.
+    /// Called for a directory, before its entries.
     fn dir(&mut self, at: &Place<'_>, stretch: Stretch) -> Result<()> {
         let _ = (at, stretch);
         Ok(())
     }
-    /// A record, before what it is.
+    /// Called for a record, before its entry.
     fn record(&mut self, at: &Place<'_>, found: &Found) -> Result<()> {
         let _ = (at, found);
         Ok(())
     }
-    /// An entry.
+    /// Called for an entry.
     fn entry(&mut self, at: &Place<'_>, entry: &Entry) -> Result<()>;
-    /// Damage of a directory or in it. What follows is read on, but where nothing more makes sense.
+    /// Called for damage of a directory or in it. The walk continues, unless nothing more can be
+    /// read there.
     fn bad(&mut self, at: &Place<'_>, e: Error) -> Result<()>;
-    /// A directory that was met before.
+    /// Called for an entry of a directory that was already visited.
     fn again(&mut self, at: &Place<'_>, start: u64) -> Result<()> {
         let _ = (at, start);
         Ok(())
     }
 }
 
-/// A directory that was met; its memory is what the walk needs.
+/// A directory that was visited. These are what a walk needs memory for.
 struct Dir {
     parent: usize,
     name: Vec<u8>,
@@ -45,7 +46,7 @@ pub(crate) struct Place<'a> {
     name: Option<&'a [u8]>,
 }
 
-/// The longest path that is put together, in bytes.
+/// The longest path that is assembled, in bytes.
 const PATH_MAX: usize = 4096;
 
 impl Place<'_> {
@@ -74,7 +75,7 @@ impl Place<'_> {
 /// Walks the whole volume, a level at a time. Reads each block of directories once.
 ///
 /// # Errors
-/// Of `visitor`; `Interrupted`.
+/// Those of `visitor`; `Interrupted`.
 pub(crate) fn walk(nodes: &Nodes<'_>, visitor: &mut dyn Visitor) -> Result<()> {
     let root = nodes.reader.volume.root;
     let mut walk = Walk {
@@ -105,13 +106,13 @@ pub(crate) fn walk(nodes: &Nodes<'_>, visitor: &mut dyn Visitor) -> Result<()> {
 struct Walk<'a> {
     nodes: &'a Nodes<'a>,
     visitor: &'a mut dyn Visitor,
-    /// Where directories begin that were met.
+    /// Where the visited directories begin.
     met: HashSet<u64>,
     areas: Areas,
 }
 
 impl Walk<'_> {
-    /// Goes through one directory; returns those in it that are new.
+    /// Walks one directory. Returns its new subdirectories.
     fn dir(&mut self, place: &Place<'_>, start: u64) -> Result<Vec<Dir>> {
         let mut below = Vec::new();
         let dir = match self.nodes.dir(start) {
@@ -139,7 +140,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Returns an entry; returns the directory that it is, if it is new and one.
+    /// Visits an entry. Returns it as a directory, if it is a new one.
     fn entry(&mut self, dir: &Place<'_>, entry: Entry) -> Result<Option<Dir>> {
         let here = Place {
             name: Some(&entry.name),

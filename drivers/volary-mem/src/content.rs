@@ -6,7 +6,7 @@ use std::ops::Range;
 /// The size of a page of content, in bytes.
 pub(crate) const PAGE: u64 = 4096;
 
-/// Bytes, in pages; where there is no page, they are zero. Bytes of a page past
+/// The bytes of a file, in pages. Where there is no page, the bytes are zero. Bytes of a page past
 /// the size are zero too.
 #[derive(Default)]
 pub(crate) struct Content {
@@ -52,13 +52,14 @@ impl Content {
         self.size
     }
 
-    /// Returns the bytes that its pages take. Without `holes`, all pages up to its size count.
+    /// Returns the room that the content takes, in bytes. Without `holes`, all pages up to its size
+    /// count.
     pub(crate) fn room(&self, holes: bool) -> u64 {
         room(self.pages.len() as u64, self.size, holes)
     }
 
-    /// Returns the room that it would take with every page of the range there and a
-    /// size of at least `size`.
+    /// Returns the room that the content would take, if every page of the range existed and the
+    /// size were at least `size`.
     pub(crate) fn room_with(&self, offset: u64, len: u64, size: u64, holes: bool) -> u64 {
         let range = pages_of(offset, len);
         let there = if len == 0 {
@@ -74,7 +75,7 @@ impl Content {
         room(self.pages.len() as u64 + new, size.max(self.size), holes)
     }
 
-    /// Reads up to the size; gives how many bytes.
+    /// Reads bytes up to the size. Returns how many.
     pub(crate) fn read(&self, offset: u64, buf: &mut [u8]) -> usize {
         let len = self.size.saturating_sub(offset).min(buf.len() as u64);
         for span in spans(offset, len) {
@@ -102,7 +103,7 @@ impl Content {
         }
     }
 
-    /// Cuts off what is past `size`, or grows by zeros.
+    /// Truncates the content to `size`, or extends it with zeros.
     pub(crate) fn resize(&mut self, size: u64) {
         if size < self.size {
             self.pages.split_off(&size.div_ceil(PAGE));
@@ -119,7 +120,7 @@ impl Content {
         self.size = size;
     }
 
-    /// Makes a hole of the range: it reads as zeros, and whole pages go.
+    /// Makes a hole of the range: it reads as zeros, and whole pages are freed.
     pub(crate) fn punch(&mut self, offset: u64, len: u64) {
         let first_whole = offset.div_ceil(PAGE);
         let end_whole = (offset + len) / PAGE;
@@ -142,7 +143,7 @@ impl Content {
         }
     }
 
-    /// Gives the range pages of its own.
+    /// Allocates all pages of the range.
     pub(crate) fn fill(&mut self, offset: u64, len: u64) {
         for page in pages_of(offset, len) {
             self.page(page);

@@ -10,9 +10,9 @@ pub(crate) struct Slot {
     pub(crate) node: NodeId,
 }
 
-/// Entries, by the order in which they came and by name. An entry's cookie is
-/// its number in that order; numbers are never used twice, so that a listing
-/// that goes on after a cookie neither misses nor repeats what stays.
+/// Entries, by cookie and by name. A cookie numbers the entries in the order of their creation, and
+/// is never reused. So a listing that continues after a cookie neither misses nor repeats an entry
+/// that stays.
 pub(crate) struct Dir {
     pub(crate) parent: NodeId,
     by_cookie: BTreeMap<u64, Slot>,
@@ -53,7 +53,7 @@ impl Dir {
         }
     }
 
-    /// Makes an entry that is there lead to another node.
+    /// Makes an existing entry lead to another node.
     pub(crate) fn redirect(&mut self, key: &[u8], node: NodeId) {
         if let Some(slot) = self.slot_mut(key) {
             slot.node = node;
@@ -72,7 +72,7 @@ impl Dir {
         }
     }
 
-    /// Returns the entries after a cookie, each with its own.
+    /// Returns the entries after a cookie, each with its own cookie.
     ///
     /// # Errors
     /// `Invalid` for a cookie that was never given out.

@@ -1,4 +1,4 @@
-//! The [`FileSystem`] impl.
+//! The implementation of [`FileSystem`].
 
 use crate::content::{Content, PAGE};
 use crate::node::Body;
@@ -11,7 +11,7 @@ use volary_core::{
     NodeId, OpenId, RenameFlags, Result, SetAttr, StatFs, Time,
 };
 
-/// Longest target of a symlink, in bytes.
+/// The longest target of a symlink, in bytes.
 const TARGET_MAX: usize = 4095;
 
 /// An in-memory volume.
@@ -22,7 +22,7 @@ pub struct Mem {
 }
 
 impl Mem {
-    /// Returns a new, empty volume; its root is made at `now`.
+    /// Returns a new, empty volume. Its root is created at `now`.
     ///
     /// # Errors
     /// `NoSpace` if the options leave no room for the root.
@@ -36,7 +36,7 @@ impl Mem {
         })
     }
 
-    /// Makes a new, empty volume that can be shared.
+    /// Returns a new, empty volume that can be shared.
     ///
     /// # Errors
     /// As [`new`](Self::new).
@@ -44,6 +44,8 @@ impl Mem {
         Ok(Arc::new(Self::new(options, now)?))
     }
 
+    /// Locks the state, if the volume is attached.
+    ///
     /// # Errors
     /// `Stale` once detached.
     fn state(&self) -> Result<MutexGuard<'_, State>> {
@@ -54,6 +56,8 @@ impl Mem {
         Ok(state)
     }
 
+    /// Locks the state for a change.
+    ///
     /// # Errors
     /// `Stale` once detached; `ReadOnly`.
     fn to_change(&self) -> Result<MutexGuard<'_, State>> {

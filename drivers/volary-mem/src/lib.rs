@@ -1,15 +1,14 @@
 //! The in-memory driver: a whole file system in a few hundred lines, written
 //! for clarity, because it is the model that other drivers are compared with.
 //!
-//! It has all abilities of a UNIX file system, and [`MemOptions`] take them
-//! away one by one, so that it can be made to promise exactly what a FAT
-//! volume promises, say.
+//! It has all abilities of a UNIX file system, and [`MemOptions`] take them away one by one. It can
+//! thus be made to promise exactly what a FAT volume promises, for example.
 //!
 //! # Limits
 //!
-//! One lock over everything: operations take effect one after the other, which
-//! is what makes it a model. Reading does not change the time of last access.
-//! Node numbers are never used twice while the volume lives.
+//! One lock protects everything, so operations take effect one after the other, which is what makes
+//! the driver a model. Reading does not change the time of last access. Node numbers are never
+//! reused while the volume exists.
 //!
 //! | module | what |
 //! |---|---|
@@ -19,7 +18,7 @@
 //! | `node` | nodes of all kinds |
 //! | `state` | all nodes and opens, and the room they take |
 //! | `names` | making, removing and renaming entries |
-//! | `fs` | the `FileSystem` impl |
+//! | `fs` | the implementation of `FileSystem` |
 #![forbid(unsafe_code)]
 #![cfg_attr(
     not(test),

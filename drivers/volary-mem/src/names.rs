@@ -15,6 +15,8 @@ struct Found {
 }
 
 impl State {
+    /// Returns the node that a name leads to.
+    ///
     /// # Errors
     /// `NotDir`, `NotFound`.
     pub(crate) fn lookup(&self, dir: NodeId, name: Name<'_>) -> Result<NodeId> {
@@ -25,8 +27,7 @@ impl State {
     /// Checks that an entry can be made.
     ///
     /// # Errors
-    /// `NotDir`; `Exists`; `NotFound` in a directory that was removed;
-    /// `Invalid`, `NameTooLong`.
+    /// `NotDir`; `Exists`; `NotFound` in a directory that was removed; `Invalid`, `NameTooLong`.
     pub(crate) fn check_free(&self, dir: NodeId, name: Name<'_>) -> Result<()> {
         if self
             .node(dir)?
@@ -78,6 +79,8 @@ impl State {
         self.entry(node)
     }
 
+    /// Makes a directory.
+    ///
     /// # Errors
     /// As [`make`](Self::make).
     pub(crate) fn mkdir(
@@ -90,9 +93,10 @@ impl State {
         self.make(cx, dir, name, Body::Dir(Dir::new(dir)), set)
     }
 
+    /// Links a node under another name.
+    ///
     /// # Errors
-    /// `Unsupported`; `IsDir`; as [`check_free`](Self::check_free);
-    /// `TooManyLinks`.
+    /// `Unsupported`; `IsDir`; as [`check_free`](Self::check_free); `TooManyLinks`.
     pub(crate) fn link(
         &mut self,
         cx: &Ctx<'_>,
@@ -115,6 +119,8 @@ impl State {
         self.entry(node)
     }
 
+    /// Removes a name of a node that is not a directory.
+    ///
     /// # Errors
     /// `NotDir`, `NotFound`, `IsDir`.
     pub(crate) fn unlink(&mut self, cx: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<()> {
@@ -127,6 +133,8 @@ impl State {
         self.drop_name(cx, found.dir, found.node)
     }
 
+    /// Removes an empty directory.
+    ///
     /// # Errors
     /// `NotDir`, `NotFound`, `NotEmpty`.
     pub(crate) fn rmdir(&mut self, cx: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<()> {
@@ -137,8 +145,10 @@ impl State {
         self.drop_name(cx, found.dir, found.node)
     }
 
+    /// Renames a node.
+    ///
     /// # Errors
-    /// As [`FileSystem::rename`](volary_core::FileSystem::rename).
+    /// Those of [`FileSystem::rename`](volary_core::FileSystem::rename).
     pub(crate) fn rename(
         &mut self,
         cx: &Ctx<'_>,
@@ -189,7 +199,7 @@ impl State {
         }
     }
 
-    /// Puts the entry into a place that is free.
+    /// Moves the entry to a free name.
     fn move_name(&mut self, cx: &Ctx<'_>, old: &Found, to: (NodeId, Name<'_>)) -> Result<()> {
         self.node_mut(old.dir)?.dir_mut()?.remove(&old.key);
         self.touch_content(old.dir, cx.now)?;
@@ -217,7 +227,7 @@ impl State {
         Ok(())
     }
 
-    /// Old and new name are one entry: what may change is the case of letters.
+    /// Renames an entry to a name that has the same key. Only the case of letters may change.
     fn respell(&mut self, cx: &Ctx<'_>, entry: &Found, name: Name<'_>) -> Result<()> {
         let spelling = self.options.spelling(name);
         let dir = self.node_mut(entry.dir)?.dir_mut()?;
@@ -238,6 +248,8 @@ impl State {
         Ok(self.node(node)?.kind() == FileKind::Dir)
     }
 
+    /// Checks that a directory is empty.
+    ///
     /// # Errors
     /// `NotDir`, `NotEmpty`.
     fn check_empty(&self, dir: NodeId) -> Result<()> {
@@ -248,6 +260,8 @@ impl State {
         }
     }
 
+    /// Checks that a node can have one more link.
+    ///
     /// # Errors
     /// `TooManyLinks`.
     fn check_links(&self, node: NodeId) -> Result<()> {
@@ -257,6 +271,8 @@ impl State {
         Ok(())
     }
 
+    /// Checks that a node does not move into itself.
+    ///
     /// # Errors
     /// `Invalid` if `dir` is `node` or lies in it.
     fn check_not_into_itself(&self, node: NodeId, dir: NodeId) -> Result<()> {
@@ -272,6 +288,8 @@ impl State {
         }
     }
 
+    /// Checks that node `old` may replace node `new`.
+    ///
     /// # Errors
     /// `NotDir`, `IsDir`, `NotEmpty`.
     fn check_replaceable(&self, old: NodeId, new: NodeId) -> Result<()> {
@@ -289,7 +307,7 @@ impl State {
         self.touch_content(dir, now)
     }
 
-    /// A node has lost a name in `dir`.
+    /// Updates a node that has lost a name in `dir`.
     fn drop_name(&mut self, cx: &Ctx<'_>, dir: NodeId, node: NodeId) -> Result<()> {
         if self.is_dir(node)? {
             self.node_mut(dir)?.nlink -= 1;
@@ -302,7 +320,7 @@ impl State {
         Ok(())
     }
 
-    /// A node that may be a directory has moved from one directory to another.
+    /// Updates the links of a node, perhaps a directory, that has moved to another directory.
     fn change_parent(&mut self, node: NodeId, from: NodeId, to: NodeId) -> Result<()> {
         if self.is_dir(node)? && from != to {
             self.node_mut(node)?.dir_mut()?.parent = to;

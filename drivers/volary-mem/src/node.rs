@@ -5,15 +5,15 @@ use crate::dir::Dir;
 use std::collections::BTreeMap;
 use volary_core::{Attr, FileKind, Kind, NodeId, Result, Time};
 
-/// A node, with what its kind has.
+/// A node, with the content of its kind.
 pub(crate) struct Node {
     pub(crate) id: NodeId,
     pub(crate) body: Body,
     pub(crate) mode: u32,
     pub(crate) uid: u32,
     pub(crate) gid: u32,
-    /// How many names it has; a directory counts its own `.` and the `..` of
-    /// those in it. 0: it lives until its last open ends.
+    /// The number of names. A directory counts its own `.`, and the `..` of its subdirectories. At
+    /// 0, the node lives until its last close.
     pub(crate) nlink: u32,
     pub(crate) opens: u32,
     pub(crate) atime: Time,
@@ -24,7 +24,7 @@ pub(crate) struct Node {
     pub(crate) xattrs: BTreeMap<Vec<u8>, Vec<u8>>,
 }
 
-/// What a kind of node has.
+/// The content of a node, by its kind.
 pub(crate) enum Body {
     File(Content),
     Dir(Dir),
@@ -43,6 +43,8 @@ impl Node {
         }
     }
 
+    /// Returns the content of a directory.
+    ///
     /// # Errors
     /// `NotDir`.
     pub(crate) fn dir(&self) -> Result<&Dir> {
@@ -52,6 +54,8 @@ impl Node {
         }
     }
 
+    /// Returns the content of a directory, for a change.
+    ///
     /// # Errors
     /// `NotDir`.
     pub(crate) fn dir_mut(&mut self) -> Result<&mut Dir> {
@@ -61,8 +65,10 @@ impl Node {
         }
     }
 
+    /// Returns the content of a file.
+    ///
     /// # Errors
-    /// `IsDir`; `Invalid` for the other kinds.
+    /// `IsDir`; `Invalid` for other kinds.
     pub(crate) fn file(&self) -> Result<&Content> {
         match &self.body {
             Body::File(content) => Ok(content),
@@ -71,6 +77,8 @@ impl Node {
         }
     }
 
+    /// Returns the content of a file, for a change.
+    ///
     /// # Errors
     /// As [`file`](Self::file).
     pub(crate) fn file_mut(&mut self) -> Result<&mut Content> {
@@ -90,7 +98,7 @@ impl Node {
         }
     }
 
-    /// Returns the room that it takes, in bytes.
+    /// Returns the room that the node takes, in bytes, including extended attributes.
     pub(crate) fn room(&self, holes: bool) -> u64 {
         let body = self.allocated(holes);
         let xattrs: usize = self.xattrs.iter().map(|(k, v)| k.len() + v.len()).sum();

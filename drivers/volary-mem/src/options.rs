@@ -1,44 +1,43 @@
-//! What an in-memory volume can do.
+//! The options of an in-memory volume.
 
 use crate::node::Node;
 use volary_core::{Caps, FileKind, Kind, Name, Result, SetAttr, SetTime, Time};
 
-/// What a volume is to be like. The default has every ability that the driver
-/// knows, and room for 1 GiB.
+/// The properties of a volume. The default has every ability that the driver knows, and room for 1
+/// GiB.
 #[derive(Clone, Debug)]
 pub struct MemOptions {
-    /// Abilities and limits. Without one of the bits the volume behaves as a
-    /// format that lacks it; `EXTENTS`, `CHECKS_ACCESS`, `SHARED_LOCKS`,
-    /// `WATCH`, `STABLE_IDS`, `STABLE_COOKIES` and `CRASH_SAFE` are not to be had.
+    /// Abilities and limits. Without one of the bits, the volume behaves as a format that lacks the
+    /// ability. These are never available: `EXTENTS`, `CHECKS_ACCESS`, `SHARED_LOCKS`, `WATCH`,
+    /// `STABLE_IDS`, `STABLE_COOKIES` and `CRASH_SAFE`.
     pub caps: Caps,
     /// Room for content, symlinks and extended attributes, in bytes.
     pub size: u64,
-    /// How many nodes there can be.
+    /// The most nodes that the volume can have.
     pub nodes_max: u64,
-    /// How many names a node can have, and how many directories another.
+    /// The highest link count of a node. It bounds the names of a file, and the subdirectories of a
+    /// directory.
     pub link_max: u32,
-    /// Who owns the root, and everything without [`Caps::MODES`].
+    /// The owner of the root, and of everything without [`Caps::MODES`].
     pub uid: u32,
-    /// Their group.
+    /// The group of the root, and of everything without [`Caps::MODES`].
     pub gid: u32,
-    /// Permission bits of files without [`Caps::MODES`], and of those made
-    /// without saying.
+    /// Permission bits of files without [`Caps::MODES`], and of new files for which none are given.
     pub file_mode: u32,
     /// The same for directories.
     pub dir_mode: u32,
-    /// Steps of the time of last access, in nanoseconds.
+    /// The resolution of the time of last access, in nanoseconds.
     pub atime_step: u64,
-    /// Steps of the time of birth, in nanoseconds.
+    /// The resolution of the time of birth, in nanoseconds.
     pub btime_step: u64,
-    /// Without [`Caps::CASE_SENSITIVE`], names are the same if this makes the
-    /// same of them; without [`Caps::CASE_KEEPING`], they are kept as it makes
-    /// them.
+    /// Folds a name. Without [`Caps::CASE_SENSITIVE`], names with the same result are the same.
+    /// Without [`Caps::CASE_KEEPING`], the result is what is stored.
     pub fold: fn(&[u8]) -> Vec<u8>,
-    /// Without [`Caps::ANY_NAME`], whether a name is refused with `Invalid`.
+    /// Returns whether a name is refused with `Invalid`, without [`Caps::ANY_NAME`].
     pub refuses: fn(&[u8]) -> bool,
 }
 
-/// Abilities that the driver does not have whatever the options say.
+/// Abilities that the driver never has, whatever the options say.
 const NEVER: u32 = Caps::STABLE_IDS
     | Caps::STABLE_COOKIES
     | Caps::CRASH_SAFE
@@ -92,7 +91,7 @@ impl MemOptions {
         }
     }
 
-    /// Returns the capabilities that were asked for, without those that this driver never has.
+    /// Returns the requested capabilities, without those that this driver never has.
     pub(crate) fn true_caps(&self) -> Caps {
         self.caps.without(NEVER)
     }
@@ -101,6 +100,8 @@ impl MemOptions {
         self.caps.has(bits)
     }
 
+    /// Checks that the volume has these abilities.
+    ///
     /// # Errors
     /// `Unsupported`.
     pub(crate) fn check_has(&self, bits: u32) -> Result<()> {
@@ -120,7 +121,7 @@ impl MemOptions {
         }
     }
 
-    /// Sets times, as finely as the volume keeps them.
+    /// Sets times, in the volume's resolution.
     pub(crate) fn set_times(&self, node: &mut Node, set: &SetAttr, now: Time) {
         let new = |time: Option<SetTime>, old: Time, step: u64| match time {
             None => old,
@@ -132,6 +133,8 @@ impl MemOptions {
         node.btime = new(set.btime, node.btime, self.btime_step);
     }
 
+    /// Checks that a file can have this size.
+    ///
     /// # Errors
     /// `TooBig`.
     pub(crate) fn check_size(&self, size: u64) -> Result<()> {
@@ -141,7 +144,7 @@ impl MemOptions {
         Ok(())
     }
 
-    /// Returns what stands for a name when names are compared.
+    /// Returns the form of a name that is used to compare names.
     pub(crate) fn key(&self, name: Name<'_>) -> Vec<u8> {
         if self.has(Caps::CASE_SENSITIVE) {
             name.as_bytes().to_vec()
@@ -150,7 +153,7 @@ impl MemOptions {
         }
     }
 
-    /// Returns a name as it is kept.
+    /// Returns a name as stored.
     pub(crate) fn spelling(&self, name: Name<'_>) -> Vec<u8> {
         if self.has(Caps::CASE_KEEPING) {
             name.as_bytes().to_vec()

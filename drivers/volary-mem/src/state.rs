@@ -7,7 +7,7 @@ use crate::options::MemOptions;
 use std::collections::BTreeMap;
 use volary_core::{Attr, Caps, Ctx, Entry, Kind, Mode, NodeId, OpenId, Result, SetAttr, Time};
 
-/// What the volume's one lock guards.
+/// What the volume's one lock protects.
 pub(crate) struct State {
     pub(crate) options: MemOptions,
     pub(crate) root: NodeId,
@@ -46,12 +46,16 @@ impl State {
 
     // ---- Nodes ----
 
+    /// Returns a node.
+    ///
     /// # Errors
     /// `Stale`.
     pub(crate) fn node(&self, id: NodeId) -> Result<&Node> {
         self.nodes.get(&id).ok_or_else(|| Kind::Stale.into())
     }
 
+    /// Returns a node, for a change.
+    ///
     /// # Errors
     /// `Stale`.
     pub(crate) fn node_mut(&mut self, id: NodeId) -> Result<&mut Node> {
@@ -73,7 +77,7 @@ impl State {
         Ok(Entry { node, attr })
     }
 
-    /// Returns a new node without a name.
+    /// Adds a new node without a name. Returns its id.
     ///
     /// # Errors
     /// `NoSpace`, `TooBig`; nothing has changed then.
@@ -109,7 +113,7 @@ impl State {
         Ok(id)
     }
 
-    /// Changes the time of last change of the node to that of the call.
+    /// Sets the node's time of last change to `now`.
     pub(crate) fn touch(&mut self, id: NodeId, now: Time) -> Result<()> {
         self.changes += 1;
         let (changes, step) = (self.changes, self.options.caps.time_step);
@@ -119,14 +123,14 @@ impl State {
         Ok(())
     }
 
-    /// The same, and the time of last change of its content.
+    /// Sets the node's times of last change, and of last change of its content, to `now`.
     pub(crate) fn touch_content(&mut self, id: NodeId, now: Time) -> Result<()> {
         let step = self.options.caps.time_step;
         self.node_mut(id)?.mtime = now.round_down(step);
         self.touch(id, now)
     }
 
-    /// Lets a node go that has neither name nor open.
+    /// Frees a node that has no name and is not open.
     pub(crate) fn drop_unused(&mut self, id: NodeId) {
         if let Some(node) = self.nodes.get(&id)
             && node.nlink == 0
@@ -167,7 +171,7 @@ impl State {
 
     // ---- Room ----
 
-    /// Notes that what took `before` bytes takes `after` bytes.
+    /// Notes that something which took `before` bytes now takes `after` bytes.
     ///
     /// # Errors
     /// `NoSpace`; nothing has changed then.
@@ -189,8 +193,8 @@ impl State {
         self.options.nodes_max.saturating_sub(there)
     }
 
-    /// Changes the content of a file, which is to have pages of its own for the
-    /// range and a size of at least `size`.
+    /// Changes the content of a file. Before `change`, the content's pages for the range, and a
+    /// size of at least `size`, are accounted for.
     ///
     /// # Errors
     /// `IsDir`, `Invalid`, `TooBig`, `NoSpace`; nothing has changed then.
@@ -236,10 +240,10 @@ impl State {
         opened.ok_or_else(|| Kind::Stale.into())
     }
 
-    /// Returns the node of an open that may write.
+    /// Returns the node of an open that permits writing.
     ///
     /// # Errors
-    /// `Stale`; `Invalid` of one for reading.
+    /// `Stale`; `Invalid` for one that is only for reading.
     pub(crate) fn opened_to_write(&self, open: OpenId) -> Result<NodeId> {
         match self.opens.get(&open) {
             None => Err(Kind::Stale.into()),
@@ -258,7 +262,7 @@ impl State {
     pub(crate) fn close_all(&mut self) {
         let opens: Vec<_> = self.opens.keys().copied().collect();
         for open in opens {
-            // An open that is in the table has its node.
+            // An open in the table always has its node, so this cannot fail.
             let _ = self.close(open);
         }
     }

@@ -14,13 +14,11 @@
 //! | room | what |
 //! |---|---|
 //! | `wire` | NFS's structures; errors of the protocol; records |
-//! | `server` | connections, calls that outlive them; portmapper, MOUNT, the server's capabilities
-//! |
+//! | `server` | connections, calls that outlive them; portmapper, MOUNT, the server's capabilities |
 //! | `known` | caches of nodes and names, and how long they are valid; bytes in memory |
 //! | `calls` | calls on nodes and on entries, whose replies fill the caches |
 //! | `content` | read-ahead and write-behind; attributes that include written data |
-//! | `opens` | the opens and their positions in listings; NLM, reclaiming locks after a restart of
-//! the server |
+//! | `opens` | the opens and their positions in listings; NLM, reclaiming locks after a restart of the server |
 //! | `attached` | files, names, listings, open files without names; the `FileSystem` |
 //!
 //! `location` parses the names of exports, `fail` makes our errors, `timer` is the host's clock.

@@ -2,7 +2,7 @@
 //!
 //! # Rooms
 //!
-//! Each may use those above it, and says at its head what is in it.
+//! Each may use those above it. The comment at its head says what it contains.
 //!
 //! | room | what |
 //! |---|---|
@@ -17,12 +17,12 @@
 //! | `attached` | an attached volume: the options, the opens and the operations |
 //! | `look`, `check` | `info`, `dump` and `map`; `fsck -n` |
 //!
-//! `ntfs` is what there is to do with a volume.
+//! `ntfs` implements the format.
 //!
 //! # Parts
 //!
-//! What is in memory of a volume is in the parts of a `Store`. What is in memory of a file is in a `Node`,
-//! a `Stream` or a `Directory`, which read by the `Mft` that they are given:
+//! Everything in memory about a volume is in the parts of a `Store`. Everything about a file is in
+//! a `Node`, a `Stream` or a `Directory`. These read through the `Mft` that they are given:
 //!
 //! ```text
 //! Attached               the opens and the operations; has a Store
@@ -42,20 +42,23 @@
 //!
 //! # Node ids
 //!
-//! A record's number and its sequence number. `FILE:STREAM` is a node of its own: above the 48 bits of the record's
-//! number stands which of the file's named streams it is. `$MFT`, record 0, has a number above all.
+//! An id is a record's number and its sequence number. `FILE:STREAM` is a node of its own: the bits
+//! above the 48 bits of the record number are the number of the named stream. `$MFT`, record 0, has
+//! a number above all others.
 //!
 //! # Limits
 //!
-//! The log is not replayed: a volume that was not left cleanly is read as it stands, and says so. Encrypted
-//! data answer `Unsupported`, and so do files whose reparse point says that their data are elsewhere. An open keeps where the parts
-//! of its runs are, and the runs of one part at a time. The check keeps a bit for each
-//! cluster in use, and some bytes for each record in use.
+//! The log is not replayed. A volume that was not left cleanly is read as it is, and this is
+//! reported. Encrypted data answer `Unsupported`, and so do files whose reparse point says that
+//! their data are elsewhere.
+//!
+//! An open keeps the places of its mapping pairs, and the runs of one part at a time. The check
+//! keeps one bit for each cluster in use, and some bytes for each record in use.
 //!
 //! # Locks
 //!
-//! The table of opens, the last part and the last unit of each open, the descriptors that were looked at, findings
-//! and the cache have their own; none is held while another is taken.
+//! Each of these has its own lock: the table of opens, the last part and the last unit of each
+//! open, the kept descriptors, findings, and the cache. No lock is held while another is taken.
 #![forbid(unsafe_code)]
 #![cfg_attr(
     not(test),

@@ -1,4 +1,4 @@
-//! The format.
+//! The implementation of `Format`.
 
 use crate::attached::fs::NtfsFs;
 use crate::attached::operations::{Attached, OPTIONS};
@@ -12,7 +12,7 @@ use volary_core::{
     OptionSpec, Others, Probe, Progress, Replica, Result, VolumeMap,
 };
 
-/// NTFS, for reading.
+/// The NTFS format, for reading.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ntfs;
 

@@ -1,4 +1,4 @@
-//! Goes through all records in use, whatever damage there is.
+//! Visits all records. Damage does not stop the scan.
 
 use crate::disk::ondisk::{kind, number};
 use crate::files::node::{Listed, Node};
@@ -7,9 +7,9 @@ use crate::mft::record::{Body, Record};
 use crate::mft::records::Mft;
 use volary_core::{Error, Kind, Result};
 
-/// Receives what a scan meets. An error ends the scan.
+/// Receives what a scan finds. If a method returns an error, the scan ends with it.
 pub(crate) trait Visitor {
-    /// Comes to a record, of so many.
+    /// Is called before each record. `records` is the number of all records.
     fn at(&mut self, number: u64, records: u64) -> Result<()> {
         let _ = (number, records);
         Ok(())
@@ -31,11 +31,11 @@ pub(crate) trait Visitor {
         let _ = number;
         Ok(())
     }
-    /// Receives damage of a record, with the code of the finding.
+    /// Receives the damage of a record, with the code of the finding.
     fn bad(&mut self, number: u64, code: &'static str, e: Error) -> Result<()>;
 }
 
-/// Returns whether a record is one of the volume's own.
+/// Returns whether a record is one of the volume's own files.
 pub(crate) fn is_of_volume(number: u64) -> bool {
     number < number::FIRST_USER && number != number::ROOT
 }
@@ -51,10 +51,10 @@ impl<'a, 'v> Scan<'a, 'v> {
         Self { mft, visitor }
     }
 
-    /// Goes through the whole volume.
+    /// Visits the whole volume.
     ///
     /// # Errors
-    /// Of the visitor; `Io`.
+    /// Those of the visitor; `Io`.
     pub(crate) fn volume(&mut self) -> Result<()> {
         let records = self.mft.count();
         for number in 0..records {
@@ -69,10 +69,10 @@ impl<'a, 'v> Scan<'a, 'v> {
         Ok(())
     }
 
-    /// Goes through a node, by its first record.
+    /// Visits a node, whose base record is given.
     ///
     /// # Errors
-    /// Of the visitor; `Io`.
+    /// Those of the visitor; `Io`.
     pub(crate) fn node(&mut self, record: Record) -> Result<()> {
         let number = record.number;
         let node = match Node::with_list(self.mft, record) {
@@ -87,7 +87,7 @@ impl<'a, 'v> Scan<'a, 'v> {
                     self.visitor.stream(&node, kind, &name, &stream)?;
                 }
                 Ok(_) => {}
-                // What is not known is no damage.
+                // An unknown method of compression is no damage.
                 Err(e) if e == Kind::Unsupported => {}
                 Err(e) => told(self.visitor, number, "runs", e)?,
             }
@@ -95,7 +95,7 @@ impl<'a, 'v> Scan<'a, 'v> {
         Ok(())
     }
 
-    /// Gives the list itself, which is in no list, if it has clusters.
+    /// Visits the attribute list if it has clusters, because no list names the list itself.
     fn list(&mut self, node: &Node) -> Result<()> {
         let record = &node.record;
         let mut all = record.attrs.iter();
@@ -114,7 +114,7 @@ impl<'a, 'v> Scan<'a, 'v> {
     }
 }
 
-/// Returns the attributes of a node but its list, each once.
+/// Returns the type and name of each attribute that may have clusters, without the attribute list.
 fn attributes(node: &Node) -> Vec<(u32, Vec<u16>)> {
     let record = &node.record;
     match &node.list {

@@ -1,4 +1,4 @@
-//! Whether the volume was left cleanly: its flags, and its log.
+//! Whether the volume was left cleanly, by its flags and its log.
 
 use crate::disk::ondisk::{VolumeInformation, kind, number, vflag};
 use crate::files::node::Node;
@@ -6,26 +6,26 @@ use crate::mft::records::Mft;
 use volary_core::Result;
 use zerocopy::FromBytes;
 
-/// What `$Volume` says.
+/// The content of `$Volume`.
 pub(crate) struct About {
     pub(crate) label: Vec<u8>,
     pub(crate) version: (u8, u8),
     pub(crate) flags: u16,
 }
 
-/// Longest label, in bytes.
+/// The longest label, in bytes.
 const LABEL_MAX: u64 = 512;
 
-/// Where the fields of a page of the log that begins anew stand, in bytes.
+/// The offset in a restart page of the log at which the restart area's offset is stored.
 const RESTART_OFFSET: usize = 24;
-/// From there on.
+/// Offsets in the restart area, and values of its fields.
 const CLIENT_IN_USE: usize = 12;
 const RESTART_FLAGS: usize = 14;
 const CLEAN: u16 = 2;
 const NO_CLIENT: u16 = 0xffff;
 
 impl About {
-    /// Reads what `$Volume` says.
+    /// Reads the content of `$Volume`.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
@@ -57,9 +57,9 @@ pub(crate) enum Log {
     Empty,
     /// All logged operations have reached the volume.
     Clean,
-    /// Logged operations may be missing on the volume: a replay is due.
+    /// Some logged operations may be missing on the volume. The log would have to be replayed.
     Open,
-    /// It makes no sense.
+    /// The log is invalid.
     Unknown,
 }
 
@@ -89,7 +89,7 @@ impl Log {
     }
 }
 
-/// Reads the state from the first page of a log.
+/// Returns the state of a log, by its first page.
 fn log_of(page: &[u8]) -> Log {
     let word = |at: usize| match page.get(at..) {
         Some(&[low, high, ..]) => u16::from_le_bytes([low, high]),
@@ -109,7 +109,7 @@ fn log_of(page: &[u8]) -> Log {
     }
 }
 
-/// Returns what shows that the volume was not cleanly left, if anything does.
+/// Returns why the volume counts as not cleanly left, or `None` if it was left cleanly.
 pub(crate) fn not_clean(mft: &Mft) -> Option<String> {
     let is_dirty = About::read(mft).is_ok_and(|about| about.flags & vflag::DIRTY != 0);
     let log = Log::read(mft).unwrap_or(Log::Unknown);

@@ -1,4 +1,4 @@
-//! An opened volume: its parts, each with what it holds.
+//! An opened volume and its parts.
 
 use crate::attributes::attr::{Attributes, Owner};
 use crate::attributes::secure::Secure;
@@ -50,7 +50,7 @@ impl Store {
         self.collation.upcase(&self.mft)
     }
 
-    /// Returns the entry of a name in a directory, whatever its case.
+    /// Returns the entry with a name in a directory. A name that differs only in case also matches.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
@@ -62,13 +62,13 @@ impl Store {
         &self.secure
     }
 
-    /// Returns what reads the attributes of nodes. `owner` owns nodes for which the volume names no
-    /// owner.
+    /// Returns the reader of nodes' attributes. `owner` is used for nodes for which the volume
+    /// names no owner.
     pub(crate) fn attributes<'a>(&'a self, owner: &'a Owner) -> Attributes<'a> {
         Attributes::new(&self.mft, &self.secure, owner)
     }
 
-    /// Returns a node's extended attributes.
+    /// Returns the reader of a node's extended attributes.
     pub(crate) fn xattrs<'a>(&'a self, node: &'a Node) -> Xattrs<'a> {
         Xattrs::new(&self.mft, &self.secure, node)
     }

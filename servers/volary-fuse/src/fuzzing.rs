@@ -1,4 +1,5 @@
-//! What a kernel can say, for fuzzing: any bytes, which must neither panic nor take long.
+//! Feeds the server with arbitrary bytes in the place of a kernel's requests. It must neither panic
+//! nor take long.
 
 use crate::options::MountOptions;
 use crate::requests::apart::Served;
@@ -7,11 +8,11 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use volary_session::Volume;
 
-/// Serves a volume by one thread. The other end of the socket `kernel` writes a kernel's requests, each
-/// as one message. Returns when that end is closed or sends nonsense.
+/// Serves a volume with one thread. The other end of the socket `kernel` sends a kernel's requests,
+/// each as one message. Returns when that end is closed, or sends a malformed request.
 ///
 /// # Panics
-/// If a thread of the server did.
+/// If a thread of the server panicked.
 pub fn serve(volume: &Arc<Volume>, kernel: OwnedFd, options: &MountOptions) {
     let client = volume.client();
     let server = Server::new(Arc::clone(volume), client, options, 1);

@@ -1,4 +1,5 @@
-//! The FUSE server: a volume, mounted on a directory of this host. `DESIGN.md` says why it is done so.
+//! The FUSE server: a volume, mounted on a directory of this host. `DESIGN.md` has the reasons for
+//! the design.
 //!
 //! [`serve`] mounts a [`Volume`](volary_session::Volume) and answers the
 //! kernel's requests from sessions on it until it is unmounted.
@@ -6,24 +7,24 @@
 //! | room, from bottom to top | what |
 //! |---|---|
 //! | `options` | how to mount |
-//! | `kernel` | the kernel's types and the core's, its node ids, what it is told and must forget |
-//! | `requests` | who asks, as whom callers act, what requests share, each request, its reply |
-//! | `mount` | mount, unmount; what can be wrong with a mount point; a process beside that may |
+//! | `kernel` | the kernel's types and the core's, its node ids, what it is told and must drop |
+//! | `requests` | callers and their sessions, what requests share, each request, its reply |
+//! | `mount` | mounting and unmounting; checks of a mount point; a helper process that may mount |
 //!
-//! In `requests`, `dispatch` has them one by one; `apart` those that may wait for another client's
-//! lease.
+//! In `requests`, `dispatch` has all requests one by one. `apart` has those that may wait for
+//! another client's lease.
 //!
-//! # What the kernel keeps
+//! # What the kernel caches
 //!
-//! Where all changes come through the volume's sessions, the kernel remembers
-//! names, attributes, listings and data for as long as it likes, and is told to
-//! forget what another session changes. Where changes can come from elsewhere,
-//! or access or locks are kept elsewhere (`Caps::WATCH`, `SHARED`, `SHARED_LOCKS`,
-//! `CHECKS_ACCESS`), it remembers names and attributes for a second and looks
-//! at the time of last change before it answers from data that it holds.
+//! If all changes come through the volume's sessions, the kernel caches names, attributes, listings
+//! and data for as long as it likes. It is notified of what another session changes.
 //!
-//! Where sessions check access (`checks=session`) for several users (`allow_other`), it remembers no
-//! names: it would not ask who may search the directories on the way.
+//! Changes can also come from elsewhere, or access or locks may be managed elsewhere
+//! (`Caps::WATCH`, `SHARED`, `SHARED_LOCKS`, `CHECKS_ACCESS`). The kernel then caches names and
+//! attributes for a second. It checks the time of last change before it uses cached data.
+//!
+//! If sessions check access (`checks=session`) for several users (`allow_other`), the kernel caches
+//! no names. Otherwise it would not ask whether a user may search the directories on the way.
 //!
 //! # Lock order
 //!

@@ -1,43 +1,41 @@
-//! How a volume is to be mounted.
+//! Options for mounting a volume.
 
 use std::time::Duration;
 use volary_core::{OptionSpec, Options, Result};
 
-/// Who checks whether a caller may do what they ask.
+/// Who checks what a caller may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Checks {
-    /// The kernel, by mode, owner and groups as the volume gives them, before
-    /// it asks. The volume's sessions may then trust it
-    /// (`VolumeOptions::trust`).
+    /// The kernel, before it sends a request, by the mode, owner and groups that the volume states.
+    /// The volume's sessions may then rely on it (`VolumeOptions::trust`).
     Kernel,
-    /// The session, at each request: for volumes that check access themselves.
+    /// The session, at each request. This is for volumes that check access themselves.
     Session,
 }
 
-/// Where byte-range locks are kept. Whole-file locks (`flock`) are always kept
-/// in the kernel.
+/// Where byte-range locks are managed. Whole-file locks (`flock`) are always managed by the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Locks {
-    /// In the kernel: seen by all processes that use this mount, and by nobody
-    /// else. The fastest, and right where this mount is the volume's only user.
+    /// In the kernel. Only processes that use this mount see them. This is the fastest way, and
+    /// right if the mount is the volume's only user.
     Kernel,
-    /// In the volume's lock table: seen by every other client of the volume
-    /// too, at the price of one more request for each `close`.
+    /// In the volume's lock table. All other clients of the volume see them too. This costs one
+    /// more request for each `close`.
     Session,
 }
 
-/// How to mount. [`MountOptions::default`] is right for an image that only
-/// this mount changes.
+/// Options for mounting. [`MountOptions::default`] is right for an image that only this mount
+/// changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MountOptions {
-    /// Refuse changes. A volume that takes none is mounted so in any case.
+    /// Refuse changes. A volume that takes no changes is always mounted in this way.
     pub read_only: bool,
-    /// Let users other than the one who mounts in.
+    /// Give access to users other than the one who mounts.
     pub allow_other: bool,
     /// Who checks access.
     pub checks: Checks,
-    /// Where byte-range locks are kept. A volume that shares its locks with others
-    /// (`Caps::SHARED_LOCKS`) keeps them in the session in any case.
+    /// Where byte-range locks are managed. For a volume that shares its locks with others
+    /// (`Caps::SHARED_LOCKS`), this is always the session.
     pub locks: Locks,
     /// Set-uid and set-gid programs on the volume get their owner's rights.
     pub suid: bool,
@@ -47,25 +45,22 @@ pub struct MountOptions {
     pub exec: bool,
     /// Symlinks on the volume are shown but never followed. Needs root.
     pub nosymfollow: bool,
-    /// What `mount` and `df` show as the source; the volume's name if `None`.
+    /// The source that `mount` and `df` show. `None` means the volume's name.
     pub source: Option<String>,
-    /// How many requests are worked on at once, each by a thread of its own:
-    /// 1 to 64. If `None`, as many as the host has processors, at least 2 and
-    /// at most 8.
+    /// How many requests are handled at once, each by its own thread: 1 to 64. `None` means the
+    /// host's number of processors, but at least 2 and at most 8.
     pub threads: Option<usize>,
-    /// Whether the kernel gathers writes before it passes them on: for programs
-    /// that write in small pieces. It then keeps times and sizes itself, so that
-    /// it is done only where the kernel checks access, all changes come
-    /// through this volume's sessions, and times have steps that the kernel
-    /// can keep. If `None`, it does not: each new file would take one more
-    /// request, for its times.
+    /// Whether the kernel gathers writes before it sends them, for programs that write in small
+    /// pieces. It then maintains times and sizes itself. So this needs three conditions: the kernel
+    /// checks access, all changes come through this volume's sessions, and the kernel supports the
+    /// resolution of times. `None` means no, because each new file would need one more request, for
+    /// its times.
     pub write_back: Option<bool>,
-    /// How long the kernel may answer from what it remembers of names and
-    /// attributes. If `None`: a day where all changes come through this
-    /// volume's sessions, one second where they can come from elsewhere.
+    /// How long the kernel may cache names and attributes. `None` means a day if all changes come
+    /// through this volume's sessions, and otherwise one second.
     pub remember: Option<Duration>,
-    /// How far the kernel reads ahead, in KiB; more than 128 is set only
-    /// where the mounting user may set it.
+    /// How far the kernel reads ahead, in KiB. More than 128 is set only if the mounting user may
+    /// set it.
     pub read_ahead: u32,
 }
 
@@ -90,8 +85,7 @@ impl Default for MountOptions {
 }
 
 impl MountOptions {
-    /// The options that [`from_options`](Self::from_options) takes, for help
-    /// and for messages.
+    /// The options of [`from_options`](Self::from_options), for help texts and messages.
     pub const SPECS: &'static [OptionSpec] = &[
         spec("ro", "", "refuse changes"),
         spec(
@@ -152,12 +146,12 @@ impl MountOptions {
         ),
     ];
 
-    /// Takes those in [`SPECS`](Self::SPECS) out of `options`, and what mount(8) and fstab(5) have
-    /// for every file system, and leaves the rest. Of `suid` and `nosuid` and their like
-    /// the last counts.
+    /// Takes the options in [`SPECS`](Self::SPECS) out of `options`, and those that mount(8) and
+    /// fstab(5) have for every file system. Leaves the others. Of `suid` and `nosuid` and similar
+    /// pairs, the last one counts.
     ///
     /// # Errors
-    /// `Invalid` for a value that is not one; the words name the option.
+    /// `Invalid` for an invalid value. The message names the option.
     pub fn from_options(options: &mut Options) -> Result<Self> {
         let default = Self::default();
         let checks = [("kernel", Checks::Kernel), ("session", Checks::Session)];
@@ -198,9 +192,9 @@ impl MountOptions {
     }
 }
 
-/// Returns whether mount(8) takes this option for every file system: those that are heeded above, and
-/// those that say nothing to a file system, or what is so here in any case. (Times of access are as
-/// the volume keeps them.)
+/// Returns whether mount(8) accepts this option for every file system. Some of these are handled
+/// above. The others do not concern a file system, or describe what is always the case here. (The
+/// volume itself determines times of access.)
 fn is_everybodys(key: &str) -> bool {
     const WORDS: &[&str] = &[
         "_netdev",

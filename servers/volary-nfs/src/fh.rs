@@ -8,8 +8,7 @@
 //! | 4..8 | the export's id |
 //! | 8..16 | the node's number |
 //! | 16..20 | its generation |
-//! | 20..36 | SipHash-2-4 with 128 bits, under the server's key, of bytes 0 to 20 and of the
-//! volume's epoch |
+//! | 20..36 | SipHash-2-4 with 128 bits, under the server's key, of bytes 0 to 20 and of the volume's epoch |
 //!
 //! For a volume with persistent node ids ([`Caps::STABLE_IDS`](volary_core::Caps::STABLE_IDS)), the
 //! epoch is derived from the root's id. So its handles outlive a restart of the server with the

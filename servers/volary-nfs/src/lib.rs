@@ -12,8 +12,7 @@
 //! | `owner`, `call` | the owner of a local client's socket; the caller of a call |
 //! | `options` | what is exported, how, to which clients |
 //! | `fh` | file handles and their seals |
-//! | `opens`, `order`, `exclusive`, `stable`, `dupes`, `recent`, `mounts` | state that even a
-//! stateless server must keep |
+//! | `opens`, `order`, `exclusive`, `stable`, `dupes`, `recent`, `mounts` | state that even a stateless server must keep |
 //! | `export`, `exports` | one exported volume; all of them, and the resolution of file handles |
 //! | `nfs`, `nlm` | the procedures of NFS; the lock manager |
 //! | `programs` | all programs that can be called, and their state |

@@ -87,8 +87,7 @@ impl ServeOptions {
 ///
 /// | of | in all | of a peer | of a caller |
 /// |---|---|---|---|
-/// | connections | 64 | 16; for users of this host no other limit, but shared evenly when all are
-/// taken | |
+/// | connections | 64 | 16; for users of this host no other limit, but shared evenly when all are taken | |
 /// | connections without an accepted call | 64, for 10 s | 16 | |
 /// | bytes of a record | 1 MiB, or 64 KiB until a call was accepted | | |
 /// | threads | one for each connection, and 192 | 96 of these | |

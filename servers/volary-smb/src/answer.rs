@@ -1,27 +1,28 @@
-//! [`Answer`]: what requests are answered with, and what one of a compound hands to the next.
+//! [`Answer`]: the reply to a request, and the state that one request of a compound passes to the
+//! next.
 
 use crate::wire::{FileId, Out, Short, Status};
 
-/// What a request is answered with: the reply's body, from its `StructureSize` on.
+/// The reply to a request: its body, from `StructureSize` on.
 pub(crate) type Answer<T = Vec<u8>> = Result<T, Failure>;
 
-/// What one request of a compound hands to the related one after it.
+/// The state that one request of a compound passes to the related one after it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Related {
-    /// The file that the request before opened or named. `create` sets it.
+    /// The file that the previous request opened or named. `create` sets it.
     pub(crate) file: Option<FileId>,
-    /// What the request before failed with, if it failed.
+    /// The status of the previous request, if it failed.
     pub(crate) failed: Option<Status>,
-    /// Whether this request is related to the one before.
+    /// Whether this request is related to the previous one.
     pub(crate) is_related: bool,
 }
 
 impl Related {
-    /// Returns the file that a request names: in a related request, [`FileId::PREVIOUS`] is the one
-    /// of the request before. Remembers it for the next.
+    /// Returns the file that a request names. In a related request, [`FileId::PREVIOUS`] means the
+    /// previous request's file. Remembers the file for the next request.
     ///
     /// # Errors
-    /// What the request before failed with; `INVALID_PARAMETER` if it had no file.
+    /// The previous request's failure; `INVALID_PARAMETER` if it had no file.
     pub(crate) fn resolve(&mut self, named: FileId) -> Result<FileId, Failure> {
         let id = if named == FileId::PREVIOUS && self.is_related {
             let missing = self.failed.unwrap_or(Status::INVALID_PARAMETER);
@@ -34,17 +35,17 @@ impl Related {
     }
 }
 
-/// A request that is not answered with success and an ordinary body.
+/// A reply other than success with an ordinary body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Failure {
     pub(crate) status: Status,
-    /// The reply's whole body, if it is not the plain error response
-    /// (`BUFFER_OVERFLOW` with data, an error with contexts, …).
+    /// The reply's whole body, if it is not the plain error response. Examples are
+    /// `BUFFER_OVERFLOW` with data, or an error with contexts.
     pub(crate) body: Option<Vec<u8>>,
 }
 
 impl Failure {
-    /// Returns a status and a reply's whole body.
+    /// Returns a failure with a status and the reply's whole body.
     pub(crate) fn with_body(status: Status, body: Vec<u8>) -> Self {
         Self {
             status,
@@ -88,7 +89,7 @@ impl From<Short> for Failure {
     }
 }
 
-/// Returns the body of replies that say nothing.
+/// Returns the body of replies without content.
 pub(crate) fn empty_body() -> Vec<u8> {
     vec![4, 0, 0, 0]
 }

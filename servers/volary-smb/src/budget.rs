@@ -1,33 +1,34 @@
-//! [`Budget`]: what a user may have at a time, on all connections together.
+//! [`Budget`]: what a user has in use, on all connections together.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// One user's.
+/// A user's counts.
 #[derive(Debug, Default)]
 pub(crate) struct Budget {
     pub(crate) opens: Tally,
     pub(crate) watches: Tally,
-    /// Connections on which they have logged on.
+    /// Connections on which the user has logged on.
     pub(crate) connections: Tally,
     pub(crate) trees: Tally,
     pub(crate) pipes: Tally,
-    /// Requests that wait, and the bytes of their messages.
+    /// Waiting requests, and the bytes of their messages.
     pub(crate) waiting: Tally,
     pub(crate) waiting_bytes: Tally,
 }
 
-/// How many of one thing there are.
+/// A count of one kind of resource.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally(Arc<AtomicUsize>);
 
 impl Tally {
-    /// Takes one more, for as long as what is returned lives; `None` if there are `max`.
+    /// Takes one more, until the result is dropped. Returns `None` if there are `max` already.
     pub(crate) fn take(&self, max: usize) -> Option<Taken> {
         self.take_many(1, max)
     }
 
-    /// Takes `n` more, for as long as what is returned lives.
+    /// Takes `n` more, until the result is dropped. Returns `None` if there would be more than
+    /// `max`.
     pub(crate) fn take_many(&self, n: usize, max: usize) -> Option<Taken> {
         let more = |count: usize| count.checked_add(n).filter(|sum| *sum <= max);
         let count = &self.0;
@@ -38,7 +39,7 @@ impl Tally {
     }
 }
 
-/// One or more of what a [`Tally`] counts.
+/// A share of what a [`Tally`] counts.
 #[derive(Debug)]
 pub(crate) struct Taken(Arc<AtomicUsize>, usize);
 

@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
-/// Deadlines are of the connection, not of a volume: they run on a clock that
-/// nobody sets.
+/// Returns the time for deadlines. These belong to connections, not to volumes, so they use a clock
+/// that is never set.
 #[expect(clippy::disallowed_methods, reason = "deadlines of sockets")]
 pub(crate) fn now() -> Instant {
     Instant::now()

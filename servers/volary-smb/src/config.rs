@@ -1,4 +1,4 @@
-//! What a server is told: [`Config`].
+//! The configuration of a server: [`Config`].
 
 use crate::crypto::NtHash;
 use crate::wire::Dialect;
@@ -8,32 +8,32 @@ use std::time::Duration;
 use volary_core::{Cred, Time, same_name};
 use volary_session::{Clients, Volume, is_this_host};
 
-/// What a server serves, to whom, and within which limits.
+/// What a server serves, to whom, and its limits.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// What clients see as the server's name.
+    /// The server's name, as clients see it.
     pub name: String,
-    /// What is served.
+    /// The shares.
     pub shares: Vec<Share>,
-    /// Who may log on.
+    /// The users who may log on.
     pub users: Vec<User>,
     /// Refuse messages that are neither signed nor encrypted.
     pub signing_required: bool,
-    /// Refuse messages that are not encrypted (clients before 3.0 cannot).
+    /// Refuse messages that are not encrypted. Clients before 3.0 cannot encrypt.
     pub encryption_required: bool,
-    /// The oldest dialect to speak.
+    /// The oldest permitted dialect.
     pub min_dialect: Dialect,
-    /// The newest dialect to speak.
+    /// The newest permitted dialect.
     pub max_dialect: Dialect,
-    /// Tells the time.
+    /// Returns the current time.
     pub clock: fn() -> Time,
-    /// Bounds on what clients can ask for.
+    /// Limits on what clients can request.
     pub limits: Limits,
 }
 
 impl Config {
-    /// Returns a server without shares or users: every dialect but the first, which is signed by what can
-    /// be talked down to less; signing required.
+    /// Returns a configuration without shares and users. Signing is required. Every dialect but the
+    /// first is permitted, because its negotiation cannot be protected against a downgrade.
     pub fn new(name: &str, clock: fn() -> Time) -> Self {
         Self {
             name: name.to_owned(),
@@ -49,26 +49,25 @@ impl Config {
     }
 }
 
-/// One volume under a name.
+/// A volume under a share name.
 #[derive(Clone, Debug)]
 pub struct Share {
-    /// The name; upper and lower case are the same.
+    /// The name. It ignores the case of letters.
     pub name: String,
-    /// What is served.
+    /// The volume that is served.
     pub volume: Arc<Volume>,
     /// Refuse all changes.
     pub read_only: bool,
-    /// Refuse messages about it that are not encrypted.
+    /// Refuse messages about this share that are not encrypted.
     pub encrypt: bool,
-    /// From where it may be used: this host always, and if there are none, from everywhere.
+    /// The clients that may use the share. This host always may. If the list is empty, all may.
     pub clients: Vec<Clients>,
-    /// The names of those who may use it, in any case of letters; without, all may who can
-    /// log on.
+    /// The names of users who may use the share, ignoring case. `None` permits all who can log on.
     pub users: Option<Vec<String>>,
 }
 
 impl Share {
-    /// For changes, plain, for all users, from everywhere.
+    /// Returns a share that permits changes, without encryption, for all users and all clients.
     pub fn new(name: &str, volume: Arc<Volume>) -> Self {
         Self {
             name: name.to_owned(),
@@ -80,13 +79,13 @@ impl Share {
         }
     }
 
-    /// Returns whether it may be used from there.
+    /// Returns whether a client at this address may use the share.
     pub(crate) fn admits(&self, peer: IpAddr) -> bool {
         let all = self.clients.is_empty() || is_this_host(peer);
         all || self.clients.iter().any(|clients| clients.has(peer))
     }
 
-    /// Returns whether this user may use it from there.
+    /// Returns whether this user may use the share from this address.
     pub(crate) fn is_for(&self, user: &str, peer: IpAddr) -> bool {
         let named = |name: &String| same_name(name.as_bytes(), user.as_bytes());
         let is_user = self
@@ -97,14 +96,14 @@ impl Share {
     }
 }
 
-/// Somebody who may log on.
+/// A user who may log on.
 #[derive(Clone, Debug)]
 pub struct User {
-    /// The name; upper and lower case are the same.
+    /// The name. It ignores the case of letters.
     pub name: String,
-    /// What the password is checked with.
+    /// The hash of the password.
     pub nt_hash: NtHash,
-    /// Whom they are on the volumes.
+    /// The user's identity on the volumes.
     pub cred: Cred,
 }
 
@@ -119,56 +118,57 @@ impl User {
     }
 }
 
-/// Bounds on what clients can ask for, and times that they have for it.
+/// Limits on what clients can request, and on the time they have for it.
 ///
 /// Messages in transit take at most about 2 MiB for each connection, and for each thread beside its
-/// first. The table below has what is kept for longer.
+/// first one. The table below lists what is kept for longer.
 ///
-/// A peer is a host (of IPv6, all that begins with the same 64 bits), or a user of this host, as the
-/// kernel knows the owner of a socket.
+/// A peer is a host, or a user of this host as the kernel knows the owner of a socket. In IPv6, all
+/// addresses with the same first 64 bits are one host.
 ///
-/// | of | in all | of a peer | of a user | of a connection |
+/// | of | in total | of a peer | of a user | of a connection |
 /// |---|---|---|---|---|
-/// | connections | 64 | 64, but evenly shared when there are no more | 48 | |
+/// | connections | 64 | 64, but evenly shared once there are no more | 48 | |
 /// | connections before a logon | 64, for 10 s | 16 | | |
-/// | bytes before a logon | | | | a message of 64 KiB, and less than that besides |
+/// | bytes before a logon | | | | a message of 64 KiB, and less than that in addition |
 /// | sessions, trees | | | 4,096 trees | 64 sessions, of 256 trees each |
 /// | threads | one for each connection, and 256 | 128 of these | | 64 of these |
-/// | requests that wait (locks, breaks) | | | 256, of 64 MiB | 64, of 8 MiB |
-/// | requests that are parked (notification) | | | 4,096 watches | 512 |
-/// | changes kept for notification | 16 MiB of a share; past that, that something changed | | | |
+/// | waiting requests (locks, breaks) | | | 256, of 64 MiB | 64, of 8 MiB |
+/// | parked requests (notification) | | | 4,096 watches | 512 |
+/// | changes kept for notification | 16 MiB of a share; then only that something changed | | | |
 /// | pipes | | | 64 | 16 of a tree |
-/// | of a pipe | arguments of 64 KiB; answers that are not read, of 16 KiB and one call's | | | |
-/// | replies that are not taken | | | | 1,024, for 30 s |
+/// | of a pipe | arguments of 64 KiB; unread answers of 16 KiB, and those of one call | | | |
+/// | unsent replies | | | | 1,024, for 30 s |
 /// | opens | half of the process's descriptors | | 16,384 | |
 /// | opens kept without a connection | | | 256 | |
 /// | locks, leases | 1,048,576 and 262,144 of a volume ([`volary_session::Limits`]) | | 262,144 locks | 65,536 leases of a client |
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Connections at a time. Where there are as many, the next takes the place of the oldest
-    /// on which nobody has logged on, of the peer that has most of those; or else of the newest,
-    /// idle if any is, of the peer that has most.
+    /// Connections at a time. At the limit, a new connection replaces another one. This is the
+    /// oldest connection without a logon, of the peer that has most of those. If there is none, it
+    /// is the newest connection of the peer that has most, preferably an idle one.
     pub connections: usize,
     /// Connections at a time of one peer.
     pub connections_per_peer: usize,
-    /// Connections at a time on which one user has logged on; a logon on another is refused.
+    /// Connections at a time on which one user has logged on. A logon on a further one is refused.
     pub connections_per_user: usize,
-    /// Of these, those on which nobody has logged on; the next takes the oldest one's place.
+    /// Connections of one peer without a logon. A further one replaces the oldest one.
     pub silent_per_peer: usize,
-    /// The longest message before a logon, in bytes. Everything else that is kept
-    /// for a connection before one stays below 64 KiB.
+    /// The longest message before a logon, in bytes. Everything else that is kept for a connection
+    /// before a logon stays below 64 KiB.
     pub message_before_logon: usize,
-    /// The time to log on within.
+    /// The time within which a client must log on.
     pub logon_time: Duration,
-    /// The longest that a logon waits because of wrong passwords before: the first costs a
-    /// sixteenth of it, each one more twice as much, whichever connections they come by. Where an
-    /// address made none, a logon from there waits a quarter of it at most.
+    /// The longest delay of a logon because of earlier wrong passwords. The first one costs a
+    /// sixteenth of this, and each further one twice as much as the one before, on whichever
+    /// connections they come. A logon from an address without wrong passwords waits for a quarter
+    /// of it at most.
     pub failed_logon_delay: Duration,
-    /// The time within which a message, once begun, has to be there.
+    /// The time within which a message must be complete, once it has begun.
     pub message_time: Duration,
-    /// The time within which a client has to take a reply.
+    /// The time within which a client must take a reply.
     pub send_time: Duration,
-    /// How long a connection without trees may say nothing.
+    /// How long a connection without trees may be silent.
     pub idle_time: Duration,
     /// The most bytes that a read, a write or a listing moves.
     pub io: u32,
@@ -180,34 +180,34 @@ pub struct Limits {
     pub sessions: usize,
     /// Trees of a session.
     pub trees: usize,
-    /// Trees of a user, in all sessions.
+    /// Trees of a user, over all sessions.
     pub trees_per_user: usize,
-    /// Pipes that a user has open at a time, on all connections.
+    /// Pipes that a user has open at a time, over all connections.
     pub pipes_per_user: usize,
-    /// Threads beside the first of each connection. A request for which there is none and that
-    /// would wait fails.
+    /// Threads beside the first one of each connection. A request that would wait fails if no
+    /// thread is available.
     pub threads_beside: usize,
-    /// Of these, of one peer.
+    /// Threads beside the first ones, for one peer.
     pub threads_beside_per_peer: usize,
-    /// Files and directories that a user has open at a time, on all connections.
+    /// Files and directories that a user has open at a time, over all connections.
     pub opens: usize,
-    /// Directories that a user watches at a time, on all connections.
+    /// Directories that a user watches at a time, over all connections.
     pub watches: usize,
-    /// Requests of a connection that wait at a time, each on a thread.
+    /// Waiting requests of a connection at a time, each on its own thread.
     pub waiting: usize,
     /// Bytes of the messages of all `waiting` requests of a connection.
     pub waiting_bytes: usize,
-    /// The same of a user, on all connections.
+    /// Waiting requests of a user at a time, over all connections.
     pub waiting_per_user: usize,
-    /// The same of a user, on all connections.
+    /// Bytes of the messages of all waiting requests of a user, over all connections.
     pub waiting_bytes_per_user: usize,
-    /// Requests of a connection that are parked at a time (change notification).
+    /// Parked requests of a connection at a time (change notification).
     pub parked: usize,
-    /// How long an open that the client wants durable is kept without a connection.
+    /// How long a durable open is kept without a connection.
     pub durable_time: Duration,
     /// Opens of a user that are kept without a connection at a time; 0 for none.
     pub durable_opens: usize,
-    /// Messages that wait to be sent to a client that takes none.
+    /// Replies queued for a client that takes none.
     pub unsent: usize,
 }
 

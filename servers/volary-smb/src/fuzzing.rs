@@ -1,5 +1,5 @@
-//! What a client can say, for fuzzing: each takes any bytes and must neither
-//! panic nor take long nor much memory.
+//! Fuzzing entry points for a client's messages. Each takes any bytes, and must neither panic nor
+//! take much time or memory.
 
 use crate::auth::{Exchange, Host, Step};
 use crate::config::User;
@@ -12,23 +12,23 @@ use std::sync::Arc;
 use volary_core::{Cred, Time};
 use volary_session::Volume;
 
-/// NEGOTIATE, SMB1's too, and its validation; what is agreed on goes back out.
+/// Parses NEGOTIATE, also that of SMB1, and its validation. Encodes the result again.
 pub fn negotiate(bytes: &[u8]) {
-    // What is refused is well refused.
+    // An error is a valid result.
     let _ = negotiate::Request::parse(bytes);
     let _ = negotiate::smb1_dialects(bytes);
     let _ = negotiate::Validate::parse(bytes);
     let _ = ioctl::Request::parse(bytes);
 }
 
-/// SESSION_SETUP, with its token.
+/// Parses SESSION_SETUP and its token.
 pub fn setup(bytes: &[u8]) {
     if let Ok(request) = setup::Request::parse(bytes) {
         tokens(&[request.token]);
     }
 }
 
-/// The tokens of a logon: each with its length in two bytes before it.
+/// Processes the tokens of a logon. Each is preceded by its length in two bytes.
 pub fn logon(mut bytes: &[u8]) {
     let mut all = Vec::new();
     while let Some(([low, high], rest)) = bytes.split_first_chunk() {
@@ -57,7 +57,7 @@ fn tokens(all: &[&[u8]]) {
     }
 }
 
-/// A message's headers: of one that is encrypted, of a compound's parts.
+/// Parses the headers of a message, of an encrypted one, and of a compound.
 pub fn headers(bytes: &[u8]) {
     let _ = TransformHeader::parse(bytes);
     let _ = Header::parse(bytes);
@@ -76,22 +76,23 @@ pub fn headers(bytes: &[u8]) {
     );
 }
 
-/// Requests of one who has logged on, to a volume: each with its command, whether it is related
-/// to the one before, and the length of its body in two bytes before it. All that is open is
-/// ended at the end.
+/// Carries out requests of a client that has logged on, on a volume. Each is preceded by its
+/// command, whether it is related to the previous one, and the two-byte length of its body. At the
+/// end, all opens are closed.
 pub fn requests(volume: &Arc<Volume>, bytes: &[u8]) {
     let done = conn::requests(volume, bytes);
     assert!(done.is_ok(), "no sockets to be had: {done:?}");
 }
 
-/// Requests of three clients, two of them of one user: each with a byte before it that says whose
-/// it is, or whose connection is lost and comes back. All that is open is ended at the end.
+/// Carries out requests of three clients, two of which have the same user. Each is preceded by a
+/// byte that selects a client, or makes one lose its connection and reconnect. At the end, all
+/// opens are closed.
 pub fn connections(volume: &Arc<Volume>, bytes: &[u8]) {
     let done = conn::connections(volume, bytes);
     assert!(done.is_ok(), "no sockets to be had: {done:?}");
 }
 
-/// What is written to the pipe `srvsvc` (after a logon).
+/// Writes bytes to the pipe `srvsvc`, as after a logon.
 pub fn pipe(bytes: &[u8]) {
     ipc::pipe(&Config::new("SERVER", || Time::EPOCH), bytes);
 }

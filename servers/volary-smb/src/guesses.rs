@@ -1,12 +1,13 @@
-//! [`Guesses`]: what wrong passwords cost, over all connections.
+//! [`Guesses`]: delays logons after wrong passwords, over all connections.
 //!
-//! A wrong guess makes the next logon wait that comes from the same address, and
-//! each that is by the same user: twice as long after each, up to
-//! `Limits::failed_logon_delay`. What was guessed counts half after half a minute. Of
-//! an address that guessed, one logon is looked at after the other, so that many
-//! connections guess no faster than one. Who comes from an address that made no wrong
-//! guess waits a quarter of the longest time at most, so that nobody is kept out of
-//! their own account. A right password never is a wrong guess, however late.
+//! A wrong guess delays the next logon from the same address, and each logon as the same user. The
+//! delay doubles with each guess, up to `Limits::failed_logon_delay`. The weight of a guess halves
+//! every half minute. Logons from an address that guessed are processed one by one, so that many
+//! connections guess no faster than one.
+//!
+//! A logon from an address without wrong guesses waits a quarter of the longest delay at most, so
+//! that users are not locked out of their own accounts. A right password never counts as a wrong
+//! guess, however late it comes.
 
 use crate::clock::now;
 use parking_lot::{Condvar, Mutex};
@@ -17,59 +18,59 @@ use std::net::IpAddr;
 use std::time::{Duration, Instant};
 use volary_session::network_of;
 
-/// Addresses, and names of users that there are not, which are remembered.
+/// The most addresses that are remembered, and the most names of unknown users.
 const KEPT_MAX: usize = 4096;
-/// After so long, what was guessed counts half.
+/// The time after which a guess counts half.
 const HALF: Duration = Duration::from_secs(30);
-/// The first wrong guess costs the longest time, divided by two so often.
+/// The first wrong guess costs the longest delay divided by two this many times.
 const DOUBLINGS: u32 = 4;
-/// How often one who waits looks whether the client is still there.
+/// How often a waiting logon checks that its client is still there.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Who guessed, and at whom.
+/// Wrong guesses by address and by user.
 #[derive(Debug)]
 pub(crate) struct Guesses {
-    /// The longest wait.
+    /// The longest delay.
     longest: Duration,
-    /// What names are hashed with, which nobody knows.
+    /// The secret key for hashing names.
     secret: [u8; 16],
     state: Mutex<State>,
-    /// Somebody who waits need not any more.
+    /// Signals that a waiting logon may no longer have to wait.
     woken: Condvar,
 }
 
 #[derive(Debug)]
 struct State {
     addresses: Table,
-    /// By their places in the configuration.
+    /// Configured users, by their index.
     users: Vec<Record>,
-    /// Those that there are not.
+    /// Unknown users.
     unknown: Table,
 }
 
-/// Records of which the oldest gives way.
+/// A bounded set of records, in which the oldest one is replaced.
 #[derive(Debug, Default)]
 struct Table(HashMap<u128, Record>);
 
 #[derive(Clone, Copy, Debug)]
 struct Record {
-    /// Wrong guesses, of which the earlier count less.
+    /// The number of wrong guesses, of which earlier ones weigh less.
     level: f32,
-    /// Those by addresses that had made none before.
+    /// The number of guesses that came from addresses without earlier ones.
     strangers: f32,
-    /// As of when.
+    /// The time for which the numbers are valid.
     since: Instant,
-    /// No logon is looked at before.
+    /// No logon is processed before this time.
     next: Instant,
 }
 
-/// A logon that is looked at: what it takes to say how it ended.
+/// A logon that is being processed. It is needed to report the result.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Attempt {
     address: u128,
     user: Named,
     is_stranger: bool,
-    /// When the address's next logon would have been looked at without this one.
+    /// The earliest time for the address's next logon, as it was before this one.
     before: Instant,
 }
 
@@ -81,7 +82,7 @@ enum Named {
 }
 
 impl Guesses {
-    /// Nobody has guessed; there are so many users.
+    /// Returns a table for `users` configured users, without any guesses.
     pub(crate) fn new(users: usize, longest: Duration) -> Self {
         let now = now();
         let state = State {
@@ -97,9 +98,9 @@ impl Guesses {
         }
     }
 
-    /// Waits until the logon of a user may be looked at: the one at `place` in the
-    /// configuration, or who is called `name` there and is not. `None` if `is_over` says
-    /// meanwhile that nobody wants it any more. `waits` is called once before a wait.
+    /// Waits until a user's logon may be processed. The user is the one at `place` in the
+    /// configuration, or an unknown one called `name`. Returns `None` if `is_over` says that nobody
+    /// waits for the result any more. `waits` is called once before waiting.
     pub(crate) fn await_turn(
         &self,
         peer: IpAddr,
@@ -131,7 +132,7 @@ impl Guesses {
         }
     }
 
-    /// The password was right.
+    /// Reports that the password was right.
     pub(crate) fn right(&self, attempt: Attempt) {
         let mut state = self.state.lock();
         if let Some(record) = state.addresses.0.get_mut(&attempt.address) {
@@ -141,7 +142,7 @@ impl Guesses {
         self.woken.notify_all();
     }
 
-    /// It was wrong.
+    /// Reports that the password was wrong.
     pub(crate) fn wrong(&self, attempt: Attempt) {
         let now = now();
         let mut state = self.state.lock();
@@ -157,7 +158,7 @@ impl Guesses {
         }
     }
 
-    /// Wakes all logons that wait, to look again.
+    /// Wakes all waiting logons, so that they check again.
     pub(crate) fn wake(&self) {
         drop(self.state.lock());
         self.woken.notify_all();
@@ -171,8 +172,7 @@ impl Guesses {
 }
 
 impl State {
-    /// Takes the turn of a logon that has waited since `begun`, or says until when it has
-    /// to wait.
+    /// Lets a logon that has waited since `begun` be processed, or returns until when it must wait.
     fn turn(
         &mut self,
         address: u128,
@@ -197,7 +197,7 @@ impl State {
             return Err(until);
         }
         let before = record.next;
-        // As if it were wrong, for those who come before that is known.
+        // Until the result is known, others are delayed as if it were wrong.
         let mut wrong = *record;
         wrong.fails(now, is_stranger);
         record.next = now + wrong.delay(longest);
@@ -211,7 +211,8 @@ impl State {
 }
 
 impl Table {
-    /// Returns a record, which is made if need be, in place of the oldest if there are too many.
+    /// Returns a record, and creates it if necessary. If there are too many, the oldest one is
+    /// replaced.
     fn get(&mut self, key: u128, now: Instant) -> &mut Record {
         if self.0.len() >= KEPT_MAX && !self.0.contains_key(&key) {
             self.0.retain(|_, record| record.counts(now));
@@ -248,7 +249,7 @@ impl Record {
         }
     }
 
-    /// Returns whether it makes anybody wait.
+    /// Returns whether it still delays any logon.
     fn counts(&self, now: Instant) -> bool {
         self.decayed(now).level >= 0.5 || self.next > now
     }
@@ -262,7 +263,7 @@ impl Record {
         }
     }
 
-    /// Returns how long the next logon of whoever guessed waits.
+    /// Returns the delay of the next logon.
     fn delay(&self, longest: Duration) -> Duration {
         let count = self.level.round();
         if count < 1.0 {
@@ -271,14 +272,14 @@ impl Record {
         longest.mul_f32((count - 1.0 - DOUBLINGS as f32).min(0.0).exp2())
     }
 
-    /// Returns how long a logon waits whose address has no wrong guess: 1/32 of the longest wait for
-    /// each address that guessed at this user, and a quarter of it at most.
+    /// Returns the delay for a logon from an address without wrong guesses. It is 1/32 of the
+    /// longest one for each address that guessed at this user, up to a quarter.
     fn stranger_delay(&self, longest: Duration) -> Duration {
         longest.mul_f32(self.strangers.round().min(8.0) / 32.0)
     }
 }
 
-/// Returns the key of a client's network: as [`network_of`], in one number.
+/// Returns the key of a client's network: [`network_of`] as a number.
 fn network(peer: IpAddr) -> u128 {
     match network_of(peer) {
         IpAddr::V4(v4) => v4.to_ipv6_mapped().to_bits(),
@@ -301,7 +302,7 @@ mod tests {
         (guesses.state.into_inner(), now())
     }
 
-    /// Makes so many wrong guesses, each as early as it is let in; returns when the last was.
+    /// Makes `times` wrong guesses, each as early as permitted. Returns when the last one was.
     fn guess(state: &mut State, from: u8, user: usize, begun: Instant, times: u32) -> Instant {
         let (address, user) = (network(peer(from)), Named::Known(user));
         let mut at = begun;
@@ -341,7 +342,7 @@ mod tests {
     fn each_guess_costs_more_and_what_is_long_ago_nothing() {
         let (mut state, begun) = state();
         let took = guess(&mut state, 1, 0, begun, 8) - begun;
-        // 0.5 + 1 + 2 + 4 + 8 + 8 + 8, less what was forgotten meanwhile.
+        // 0.5 + 1 + 2 + 4 + 8 + 8 + 8, less the decay meanwhile.
         assert!((15.0..32.0).contains(&took.as_secs_f32()), "{took:?}");
         let at = begun + took;
         assert!(waits(&mut state, 1, 0, at) > Duration::from_secs(3));
@@ -357,7 +358,7 @@ mod tests {
         let waited = waits(&mut state, 2, 0, at);
         assert!(waited <= Duration::from_millis(300), "{waited:?}");
         assert_eq!(waits(&mut state, 2, 1, at), Duration::ZERO);
-        // Many addresses that guess once each, as somebody with a network may.
+        // Many addresses guess once each, as an attacker with a network may do.
         for from in 3..200 {
             guess(&mut state, from, 0, at, 1);
         }
@@ -397,7 +398,7 @@ mod tests {
         assert!(begun.elapsed() < LONGEST);
         assert_eq!(guesses.state.lock().users[0].level, 0.0);
         guesses.wrong(turn(Some(0)));
-        // Who is gone takes no turn.
+        // A logon whose client is gone does not take a turn.
         let gone = guesses.await_turn(peer(1), Some(0), "x", || {}, || true);
         assert!(gone.is_none());
     }
@@ -411,7 +412,7 @@ mod tests {
         assert_ne!(of("10.0.0.1"), of("10.0.0.2"));
     }
 
-    /// Anybody on this host can call from 16 million addresses.
+    /// A program on this host can call from 16 million addresses.
     #[test]
     fn this_host_is_one_address() {
         let of = |text: &str| network(text.parse().unwrap());

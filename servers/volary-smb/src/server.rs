@@ -1,4 +1,4 @@
-//! [`Server`]: the listener, and who of those who call is let in.
+//! [`Server`]: the listener, and the admission of clients.
 
 use crate::clock::now;
 use crate::config::Config;
@@ -12,24 +12,25 @@ use std::time::Duration;
 use tracing::{info, warn};
 use volary_session::{AfterAccept, Guest, LeaseKey, Seat, Seats, longest_silent};
 
-/// How long a listener rests when it could accept nobody, for want of descriptors, say.
+/// How long the listener rests after it could not accept a client, for example for lack of
+/// descriptors.
 const REST: Duration = Duration::from_millis(100);
-/// How long a server that stops waits for requests in progress.
+/// How long a stopping server waits for requests in progress.
 const END_TIME: Duration = Duration::from_secs(3);
 
 /// Serves volumes by SMB.
 #[derive(Clone, Debug)]
 pub struct Server {
     register: Arc<Register>,
-    /// What is written to the one stops a server that reads the other.
+    /// Writing to the first one stops a server that polls the second one.
     stop: Arc<(UnixStream, UnixStream)>,
 }
 
 impl Server {
-    /// Returns a server, not serving yet.
+    /// Returns a server that does not serve yet.
     ///
     /// # Errors
-    /// The system's.
+    /// Those of the system.
     pub fn new(config: Config) -> io::Result<Self> {
         Ok(Self {
             register: Arc::new(Register::new(config)),
@@ -37,14 +38,13 @@ impl Server {
         })
     }
 
-    /// Serves those who connect, until [`stop`](Self::stop) is called. Then all
-    /// connections are ended and what they have open is closed; the volumes
-    /// stay attached. A request that is not done after three seconds goes on by
-    /// itself. Short of descriptors or memory, it accepts nobody for a while, and
-    /// then goes on.
+    /// Serves clients until [`stop`](Self::stop) is called. It then ends all connections and closes
+    /// their files, but the volumes stay attached. A request that takes longer than three seconds
+    /// finishes on its own. If descriptors or memory run short, no clients are accepted for a
+    /// while.
     ///
     /// # Errors
-    /// The system's, of a listener that does not listen.
+    /// Those of the system, if the listener fails.
     pub fn serve(&self, listener: &TcpListener) -> io::Result<()> {
         listener.set_nonblocking(true)?;
         let at = listener.local_addr()?;
@@ -59,15 +59,15 @@ impl Server {
         self.register.end_all(now() + END_TIME);
         match &served {
             Ok(()) => info!(target: "SMB", at = %at, "server ends"),
-            // Whoever called says so louder.
+            // The caller reports the error more prominently.
             Err(e) => info!(target: "SMB", at = %at, reason = %e, "server ends"),
         }
         served
     }
 
-    /// Lets [`serve`](Self::serve) come back.
+    /// Makes [`serve`](Self::serve) return.
     pub fn stop(&self) {
-        // A full pipe says the same.
+        // If the buffer is full, the server has been told already.
         let _ = (&self.stop.0).write(&[1]);
     }
 
@@ -76,18 +76,18 @@ impl Server {
         Arc::clone(&self.register)
     }
 
-    /// Returns the key under which sessions know the lease that a client of this user, of the list,
-    /// has by `key`: for whoever looks at leases beside the server.
+    /// Returns the key under which sessions store a lease of a configured user's client, whose own
+    /// key is `key`. This is for code that inspects leases outside of the server.
     pub fn lease_key(&self, user: &str, client: [u8; 16], key: [u8; 16]) -> LeaseKey {
         self.register.shared.lease_key(user, client, key)
     }
 
-    /// Returns how many clients are connected.
+    /// Returns the number of connected clients.
     pub fn connection_count(&self) -> usize {
         self.register.count()
     }
 
-    /// Returns the next client, or none if the server is to stop.
+    /// Returns the next client, or `None` if the server must stop.
     fn await_client(&self, listener: &TcpListener) -> io::Result<Option<(TcpStream, SocketAddr)>> {
         loop {
             let mut fds = [
@@ -114,8 +114,8 @@ impl Server {
         }
     }
 
-    /// Lets time pass, or the server be stopped: short of descriptors, somebody who has not logged
-    /// on gives up theirs.
+    /// Waits a while, or until the server is stopped. If descriptors are short, also ends the
+    /// connection that has been without a logon for the longest time.
     fn rest(&self) {
         warn!(target: "SMB", limit = "descriptors or memory", "limit reached");
         if let Some(silent) = longest_silent(&self.register.open()) {
@@ -127,7 +127,7 @@ impl Server {
             tv_sec: 0,
             tv_nsec: REST.subsec_nanos().into(),
         };
-        // Whatever it answers, accepting is tried again.
+        // Whatever the result, accepting is tried again.
         let _ = poll(&mut fds, Some(&time));
     }
 
@@ -146,7 +146,7 @@ impl Server {
         if socket.set_nonblocking(false).is_err() {
             return;
         }
-        // A socket that fails at once is a client that is gone.
+        // If the socket fails at once, the client is gone.
         let Ok(conn) = Conn::new(Arc::clone(&self.register), socket, peer) else {
             return;
         };
@@ -159,10 +159,10 @@ impl Server {
         begin(&conn);
     }
 
-    /// Returns whether there is room for a new connection, once another has given way if it has to.
+    /// Returns whether there is room for a new connection. Ends another one if necessary.
     fn makes_room(&self, conn: &Conn) -> bool {
         let limits = &self.register.shared.config.limits;
-        // Those that are ending have their threads still, for a moment.
+        // Connections that are ending still have their threads for a moment.
         if self.register.count() >= limits.connections.saturating_mul(2) {
             return false;
         }

@@ -2,13 +2,13 @@
 
 use super::{Cache, PAGE};
 
-/// Gaps that are read over, in bytes.
+/// The longest gap between ranges that is read with them, in bytes.
 const GAP: u64 = 64 << 10;
 
-/// Ranges in one batch: the depth of a disk's queue.
+/// The most ranges in one batch: the depth of a disk's queue.
 const QUEUE: usize = 32;
 
-/// Pages in one batch, which is read into buffers outside of the cache.
+/// The most pages in one batch, which is read into buffers outside of the cache.
 const PAGES: u64 = 64;
 
 impl Cache {
@@ -19,8 +19,8 @@ impl Cache {
         self.prefetch_stretches(self.merged(ranges, GAP), goes_on);
     }
 
-    /// As [`prefetch_all`](Self::prefetch_all), for scattered ranges: reads over no gap, as pages in gaps
-    /// would take memory for nothing.
+    /// Does the same as [`prefetch_all`](Self::prefetch_all), for scattered ranges. Gaps are not
+    /// read, because their pages would waste memory.
     pub fn prefetch_each(&self, ranges: Vec<(u64, u64)>, goes_on: &dyn Fn() -> bool) {
         self.prefetch_stretches(self.merged(ranges, 0), goes_on);
     }

@@ -1,4 +1,4 @@
-//! Writing back: stages, flushes, gathered requests.
+//! Writing back: stages, flushes, and gathered requests.
 
 use super::page::STAGES;
 use super::shard::GROUP;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use volary_core::Result;
 
-/// Dirty sectors of a page, all of one stage, on their way to the device.
+/// Dirty sectors of a page, all of one stage, that are being written to the device.
 struct Piece {
     stage: usize,
     page: u64,
@@ -18,13 +18,12 @@ struct Piece {
 }
 
 impl Cache {
-    /// Makes durable all that was written before the call, stage by stage with
-    /// flushes between: see the [module](super). Asks nothing of the device if
-    /// nothing was written since the last flush.
+    /// Makes durable all that was written before the call, stage by stage with flushes between: see
+    /// the [module](super). Sends nothing to the device if nothing was written since the last
+    /// flush.
     ///
     /// # Errors
-    /// `Io`: what was not written stays dirty. For good
-    /// after a failed flush.
+    /// `Io`: what was not written stays dirty. After a failed flush, this error is permanent.
     pub fn commit(&self) -> Result<()> {
         let result = {
             let _writing = self.writing.lock();
@@ -37,8 +36,8 @@ impl Cache {
         result
     }
 
-    /// Writes the dirty sectors of `stage`, without a flush. It is the
-    /// caller's to see that the stages before are durable.
+    /// Writes the dirty sectors of `stage`, without a flush. The caller must ensure that earlier
+    /// stages are durable.
     ///
     /// # Errors
     /// As [`commit`](Self::commit).
@@ -54,10 +53,10 @@ impl Cache {
         result
     }
 
-    /// Makes durable what has reached the device: what is dirty has not.
+    /// Makes durable what has reached the device. Dirty sectors in the cache have not.
     ///
     /// # Errors
-    /// `Io`, now and for good.
+    /// `Io`, and permanently so.
     pub fn flush(&self) -> Result<()> {
         let _writing = self.writing.lock();
         self.check_failed()?;
@@ -65,8 +64,8 @@ impl Cache {
         self.flush_device()
     }
 
-    /// The same, but asks nothing of the device if nothing was written to it since the last
-    /// flush.
+    /// Flushes as [`flush`](Self::flush) does, but only if something was written to the device
+    /// since the last flush.
     ///
     /// # Errors
     /// As [`flush`](Self::flush).
@@ -76,7 +75,7 @@ impl Cache {
         self.flush_device()
     }
 
-    /// Writes back about `most` pages of stage 0. Gives how many.
+    /// Writes back about `most` pages of stage 0. Returns how many.
     ///
     /// # Errors
     /// As [`commit`](Self::commit).
@@ -102,8 +101,8 @@ impl Cache {
             .map_or(Ok(()), |cause| Err(flush_failed(cause)))
     }
 
-    /// Flushes the device if it has taken writes since the last time. The
-    /// caller holds `writing`: else a second flush could end before the first.
+    /// Flushes the device if it has taken writes since the last time. The caller holds `writing`,
+    /// because otherwise a second flush could return before the first one.
     fn flush_device(&self) -> Result<()> {
         if !self.unflushed.swap(false, Ordering::AcqRel) {
             return Ok(());
@@ -116,10 +115,10 @@ impl Cache {
         })
     }
 
-    /// Takes a picture of what is dirty in these stages, in the order of stages
-    /// and places, and puts it in flight. With all shards locked, it is of one
-    /// moment: nothing is in it without what was written before it. Past `most`
-    /// pages it ends, and the next one begins there.
+    /// Takes a snapshot of the dirty sectors of these stages, ordered by stage and offset, and
+    /// marks them as in flight. All shards are locked, so the snapshot is of one moment: it
+    /// contains a write only with all earlier writes. It ends after about `most` pages, and the
+    /// next one continues there.
     fn picture(&self, stages: std::ops::Range<usize>, most: usize) -> Vec<Piece> {
         let _gate = self.gate.write();
         let mut shards: Vec<_> = self.shards.iter().map(|p| p.shard.lock()).collect();
@@ -160,8 +159,8 @@ impl Cache {
         pieces
     }
 
-    /// Writes pieces, stage by stage; flushes before each stage after 0 if
-    /// `ordered`. After an error, what was not written is as it was before.
+    /// Writes pieces, stage by stage. If `ordered`, flushes before each stage after 0. After an
+    /// error, unwritten pieces are as dirty as before.
     fn write_pieces(&self, pieces: &[Piece], ordered: bool) -> Result<()> {
         let mut rest = pieces;
         while let Some(stage) = rest.first().map(|p| p.stage) {
@@ -185,8 +184,8 @@ impl Cache {
         Ok(())
     }
 
-    /// Writes pieces of one stage, neighbouring sectors in one request. Gives
-    /// how many pieces, from the first on, are whole on the device.
+    /// Writes pieces of one stage, with adjacent sectors in one request. Returns how many pieces,
+    /// from the first on, have been written completely.
     fn write_runs(&self, pieces: &[Piece]) -> (usize, Result<()>) {
         let mut run = Run::default();
         for (i, piece) in pieces.iter().enumerate() {
@@ -223,7 +222,7 @@ impl Cache {
         result
     }
 
-    /// Ends the flight of pieces.
+    /// Notes whether pieces in flight have arrived on the device.
     fn disk_after(&self, pieces: &[Piece], arrived: bool) {
         for piece in pieces {
             let part = self.part(piece.page);
@@ -238,18 +237,18 @@ impl Cache {
     }
 }
 
-/// Neighbouring sectors, gathered for one request.
+/// Adjacent sectors, gathered for one request.
 #[derive(Default)]
 struct Run<'a> {
     offset: u64,
     len: usize,
     parts: Vec<&'a [u8]>,
-    /// The piece with which it begins.
+    /// The index of its first piece.
     first: usize,
 }
 
 impl Run<'_> {
-    /// Returns whether the next stretch can join it.
+    /// Returns whether these sectors can join it.
     fn takes(&self, offset: u64, len: usize, most: usize) -> bool {
         self.offset + self.len as u64 == offset && self.len + len <= most && self.len > 0
     }

@@ -1,24 +1,26 @@
-//! Writing past the cache.
+//! Writes that bypass the cache.
 
 use super::page;
 use super::{Cache, PAGE, SECTOR, Stage};
 use std::sync::atomic::Ordering;
 use volary_core::Result;
 
-/// Bytes of a request to a host that keeps them: it makes larger pieces of memory of long ones,
-/// which cost it less to write back.
+/// Bytes of a request to a host that caches it. The host then uses larger pieces of memory, which
+/// are cheaper to write back.
 const LONG: usize = 1 << 20;
 
 impl Cache {
-    /// Writes `data` at byte `offset` to the device at once, one request for
-    /// each stretch of [`CacheOptions::io_size`](super::CacheOptions::io_size), over a
-    /// device that keeps what it is given itself of 1 MiB at least. Copies in the
-    /// cache are kept right, and clean, whatever stage they were dirty in. Not durable before a flush or commit. Sectors at the ends of
-    /// which only a part is written go by way of the cache, in stage 0.
+    /// Writes `data` at byte `offset` to the device at once, in requests of
+    /// [`CacheOptions::io_size`](super::CacheOptions::io_size). Over a device with its own cache,
+    /// requests are at least 1 MiB long.
+    ///
+    /// Copies in the cache are updated and become clean, whatever stage they were dirty in. The
+    /// data is not durable before a flush or commit. Sectors at the ends that are only partly
+    /// written go through the cache, in stage 0.
     ///
     /// # Errors
-    /// `ReadOnly`; `Io` after a failed flush; `Invalid` past the end;
-    /// `Io`: any of the sectors may have been written.
+    /// `ReadOnly`; `Io` after a failed flush; `Invalid` past the end; `Io`: any of the sectors may
+    /// have been written.
     pub fn write_direct(&self, offset: u64, data: &[u8]) -> Result<()> {
         self.check_write(offset, data.len())?;
         let head = (offset.next_multiple_of(SECTOR as u64) - offset) as usize;
@@ -46,9 +48,9 @@ impl Cache {
         }
     }
 
-    /// Writes whole sectors. While it does, no dirty page is on its way to the
-    /// device: `gate` keeps new ones from starting, and those that have
-    /// started are waited for. So what is dirty here cannot come after.
+    /// Writes whole sectors. Meanwhile, no dirty page is being written: `gate` keeps new
+    /// write-backs from starting, and earlier ones are waited for. So older data of these sectors
+    /// cannot reach the device afterwards.
     fn write_stretch(&self, offset: u64, data: &[u8]) -> Result<()> {
         let _gate = loop {
             let gate = self.gate.read();
@@ -82,8 +84,8 @@ impl Cache {
         result
     }
 
-    /// Tells `f` of the pages in the table that the range touches, in order,
-    /// until it says that this is enough.
+    /// Calls `f` for the pages in the table that the range touches, in order, until `f` returns
+    /// false.
     fn present_in(&self, offset: u64, len: usize, mut f: impl FnMut(u64) -> bool) {
         let end = offset + len as u64;
         let mut at = offset;
@@ -95,7 +97,7 @@ impl Cache {
         }
     }
 
-    /// Returns a page in the range that is on its way to the device.
+    /// Returns a page in the range that is being written to the device.
     fn page_in_flight(&self, offset: u64, len: usize) -> Option<u64> {
         let mut found = None;
         self.present_in(offset, len, |page| {

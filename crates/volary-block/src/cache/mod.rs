@@ -3,48 +3,44 @@
 //!
 //! # Order
 //!
-//! A write goes in with a [`Stage`]. [`Cache::commit`] writes the dirty sectors
-//! of stage 0, flushes, those of stage 1, flushes, and so on: what is in a
-//! later stage is on the disk only when all earlier stages are. Within a
-//! stage there is no order. Between commits, only sectors of stage 0 leave
-//! the cache on their own, when memory is short; a driver that keeps many
-//! dirty sectors of later stages watches [`Cache::held`] and commits.
+//! A write has a [`Stage`]. [`Cache::commit`] writes the dirty sectors of stage 0, flushes, writes
+//! those of stage 1, flushes, and so on. Thus a later stage is on the disk only when all earlier
+//! stages are. Within a stage there is no order. Between commits, only sectors of stage 0 leave the
+//! cache on their own, when memory is short. A driver that keeps many dirty sectors of later stages
+//! watches [`Cache::held`] and commits.
 //!
-//! A commit takes what is dirty at one moment; what is written while it is
-//! under way goes with the next one, in its own stage. A sector that is
-//! written in two stages before one commit goes with the later of the two: if
-//! something in between must follow the first, the driver commits first.
+//! A commit takes what is dirty at one moment. Writes during a commit go with the next one, in
+//! their own stage. A sector that is written in two stages before one commit goes with the later
+//! stage. If something in between must follow the first write, the driver commits first.
 //!
 //! # When the device fails
 //!
-//! - **A read** that fails is tried again sector by sector; the call fails
-//!   only if a sector that it needs does.
-//! - **A write** that fails leaves its sectors, and those not yet tried, dirty
-//!   as they were. The commit says so, and so does every later one until the
-//!   device takes them. A write-back for want of memory that fails makes the
-//!   write fail that needed the memory; its data is not taken.
-//! - **A flush** that fails ends it: what the device had taken may be lost,
-//!   and no later flush can tell ([`BlockDevice::flush`]). From then on all
-//!   writes and commits answer `Io`; reads go on.
+//! - **A read** that fails is retried sector by sector. The call fails only if a sector that it
+//!   needs cannot be read.
+//! - **A write** that fails leaves its sectors, and those not yet written, as dirty as before. The
+//!   commit returns the error, and so does every later one until the device accepts the sectors. If
+//!   a write-back to free memory fails, the write that needed the memory fails too, and its data is
+//!   not taken.
+//! - **A flush** that fails ends all writing: what the device had taken may be lost, and no later
+//!   flush can tell ([`BlockDevice::flush`]). From then on, all writes and commits return `Io`, but
+//!   reads go on.
 //!
 //! # Requests
 //!
-//! Neighbouring pages are read and written in one request of up to
-//! [`CacheOptions::io_size`]. A read of at least that much that finds nothing
-//! in the cache goes straight to the caller, one request for each stretch of
-//! that size. Misses that follow each other read ahead: one page, two, four,
-//! up to `io_size`. Over a device that keeps what was read and written itself
-//! ([`BlockDevice::is_cached`]), content takes no pages
-//! ([`Cache::direct_from`]): keeping it twice would cost more than it saves.
-//!
+//! Adjacent pages are read and written in one request of up to [`CacheOptions::io_size`]. A read of
+//! at least that length that finds nothing in the cache goes straight to the caller's buffer, in
+//! requests of that length. Consecutive misses read ahead: one page, two, four, and up to
+//! `io_size`. Over a device with its own cache ([`BlockDevice::is_cached`]), content takes no pages
+//! ([`Cache::direct_from`]), because a second copy would cost more than it saves.
 //! # Locks
 //!
-//! All operations may run at the same time. One write-back runs at a time
-//! (`writing`); under it, for moments only, `gate` keeps direct writes out and
-//! all shards are locked, to take one picture of what is dirty. No lock but
-//! `writing` is held while the device works (a direct write holds `gate`, shared).
-//! Order: `writing`, `gate`, shards in order. A page that is being loaded is waited for
-//! with its shard's `moved`.
+//! All operations may run at the same time. One write-back runs at a time (`writing`). During it,
+//! for moments only, `gate` excludes direct writes, and all shards are locked to take a snapshot of
+//! what is dirty. While the device works, no lock but `writing` is held, except that a direct write
+//! holds `gate`, shared.
+//!
+//! The order is `writing`, `gate`, shards in order. A thread that needs a page which is being
+//! loaded waits on its shard's `moved`.
 #![allow(
     clippy::indexing_slicing,
     reason = "ranges are checked on entry, against the size of the device; no index comes from its content"
@@ -73,12 +69,11 @@ use volary_core::BlockDevice;
 /// Bounds and sizes of a [`Cache`].
 #[derive(Clone, Copy, Debug)]
 pub struct CacheOptions {
-    /// Most bytes of pages that it holds, those with dirty sectors in stages
-    /// after 0 apart. At least four times `io_size` counts.
+    /// The most bytes of pages in the cache, not counting those with dirty sectors in stages after
+    /// 0. At least four times `io_size` is used.
     pub memory: u64,
-    /// Longest request to the device, in bytes: adjacent pages are read and
-    /// written together up to this. A power of two, at least [`PAGE`]; other
-    /// values count as the next that is.
+    /// The longest request to the device, in bytes. Adjacent pages are read and written together up
+    /// to this length. It is a power of two and at least [`PAGE`]. Other values are rounded up.
     pub io_size: u32,
 }
 
@@ -92,31 +87,31 @@ impl Default for CacheOptions {
     }
 }
 
-/// Parts of the page table.
+/// The number of shards of the page table.
 const SHARDS: u64 = 32;
 
-/// Buffers for loading that are kept for the next load.
+/// Buffers that are kept for the next loads.
 const BUFFERS: usize = 4;
 
-/// A cache over a device. See the [module](self) for what holds.
+/// A cache over a device. See the [module](self) for its guarantees.
 pub struct Cache {
     dev: Arc<dyn BlockDevice>,
     /// Size of the device, in bytes.
     size: u64,
     read_only: bool,
-    /// The device keeps what was read and written itself.
+    /// Whether the device has its own cache.
     below_is_cached: bool,
-    /// Most pages.
+    /// The most pages.
     capacity: usize,
-    /// Longest request, in pages.
+    /// The longest request, in pages.
     io_pages: u64,
     shards: Vec<Part>,
     totals: Totals,
     streams: Mutex<Streams>,
     buffers: Mutex<Vec<Vec<u8>>>,
-    /// What a page without content stands on.
+    /// The shared bytes of pages without content.
     blank: Arc<[u8]>,
-    /// The shard at which the clock stands.
+    /// The shard at which the clock's hand is.
     clock: AtomicUsize,
     /// The group at which the next write-back of stage 0 begins.
     sweep: AtomicU64,
@@ -124,11 +119,11 @@ pub struct Cache {
     gate: RwLock<()>,
     /// Whether the device has taken writes since its last flush.
     unflushed: AtomicBool,
-    /// Why a flush failed, if one did.
+    /// Why a flush failed, if one has.
     failed: OnceLock<String>,
 }
 
-/// A shard, and the news that a page in it has been loaded or written.
+/// A shard, and the signal that a page in it was loaded or written.
 #[derive(Default)]
 struct Part {
     shard: Mutex<Shard>,
@@ -136,8 +131,8 @@ struct Part {
 }
 
 impl Cache {
-    /// Returns an empty cache over `dev`. What is dirty when it is dropped is lost, as
-    /// in a power cut.
+    /// Returns an empty cache over `dev`. Dirty sectors are lost when the cache is dropped, as in a
+    /// power cut.
     pub fn new(dev: Arc<dyn BlockDevice>, options: CacheOptions) -> Self {
         let geometry = dev.geometry();
         let io_size = u64::from(options.io_size.next_power_of_two()).max(PAGE as u64);
@@ -168,14 +163,13 @@ impl Cache {
         &self.dev
     }
 
-    /// Size of the device, in bytes.
+    /// Returns the size of the device, in bytes.
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// From how many bytes on data is better read and written past the cache:
-    /// a page over a device that keeps what it was given itself, the longest
-    /// request over others.
+    /// Returns the length from which on data is better read and written directly. It is a page over
+    /// a device with its own cache, and the longest request over others.
     pub fn direct_from(&self) -> usize {
         if self.below_is_cached {
             PAGE
@@ -184,27 +178,28 @@ impl Cache {
         }
     }
 
-    /// Most bytes of pages that it holds without dirty sectors in stages after 0.
+    /// Returns the most bytes of pages in the cache, not counting those with dirty sectors in
+    /// stages after 0.
     pub fn memory(&self) -> u64 {
         (self.capacity * PAGE) as u64
     }
 
-    /// Longest request to the device, in bytes.
+    /// Returns the longest request to the device, in bytes.
     pub fn io_size(&self) -> usize {
         self.io_pages as usize * PAGE
     }
 
-    /// Dirty bytes in stages after 0.
+    /// Returns the dirty bytes in stages after 0.
     pub fn held(&self) -> u64 {
         (self.totals.held.load(Ordering::Relaxed) * SECTOR) as u64
     }
 
-    /// Dirty bytes.
+    /// Returns the dirty bytes in all stages.
     pub fn dirty(&self) -> u64 {
         self.held() + (self.totals.data.load(Ordering::Relaxed) * SECTOR) as u64
     }
 
-    /// Returns bytes of pages that it holds now.
+    /// Returns the bytes of all pages in the cache.
     pub fn used(&self) -> u64 {
         (self.totals.pages.load(Ordering::Relaxed) * PAGE) as u64
     }
@@ -218,7 +213,7 @@ impl Cache {
     }
 }
 
-/// Cuts a range of bytes at the borders of pages: page, offset in it, length.
+/// Splits a range of bytes at the borders of pages: page, offset in it, length.
 fn pages_of(offset: u64, len: u64) -> impl Iterator<Item = (u64, usize, usize)> {
     let end = offset + len;
     let mut at = offset;

@@ -1,9 +1,9 @@
-//! One page: its bytes, and the state of each of its sectors.
+//! A page: its bytes, and the state of each of its sectors.
 
 use super::stage::{PAGE, SECTOR, Stage};
 use std::sync::Arc;
 
-/// How many stages there are.
+/// The number of stages.
 pub(super) const STAGES: usize = Stage::LAST.0 as usize + 1;
 
 /// A set of a page's sectors, one bit each.
@@ -22,7 +22,7 @@ pub(super) fn touched(at: usize, len: usize) -> Sectors {
     }
 }
 
-/// Returns the sectors that lie whole in the range of a page.
+/// Returns the sectors that lie wholly in the range of a page.
 pub(super) fn covered(at: usize, len: usize) -> Sectors {
     between(at.div_ceil(SECTOR), (at + len) / SECTOR)
 }
@@ -34,8 +34,7 @@ fn between(first: usize, end: usize) -> Sectors {
     }
 }
 
-/// Returns the stretches of neighbouring sectors in a set: byte offset in the page
-/// and length.
+/// Returns the runs of adjacent sectors in a set: byte offset in the page, and length.
 pub(super) fn stretches(mut set: Sectors) -> impl Iterator<Item = (usize, usize)> {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -60,27 +59,26 @@ pub(super) struct Tally {
     pub(super) held: usize,
 }
 
-/// One page.
+/// A page.
 ///
-/// A sector is *valid* if its bytes are what a read shall give. A dirty sector
-/// is valid and in just one stage. While a copy of a sector is on its way to
-/// the device it is *in flight*, and stays dirty until it has arrived; if it
-/// is written or forgotten meanwhile, it is *changed* as well, and the arrival
-/// does not make it clean.
+/// A sector is *valid* if its bytes are what a read must return. A dirty sector is valid, and in
+/// exactly one stage. While a copy of a sector is being written to the device, the sector is *in
+/// flight*. It stays dirty until the copy has arrived. If it is written again or forgotten
+/// meanwhile, it is *changed* too, and the arrival does not make it clean.
 pub(super) struct Page {
-    /// [`PAGE`] bytes. Shared while a copy is on its way to the device or
-    /// being looked at: a write then makes its own copy.
+    /// [`PAGE`] bytes. They are shared while a copy is being written to the device or being read. A
+    /// write then makes its own copy.
     data: Arc<[u8]>,
     valid: Sectors,
     in_flight: Sectors,
     changed: Sectors,
     dirty: [Sectors; STAGES],
-    /// Someone is reading the sectors that are not valid from the device.
+    /// Whether a thread is loading the invalid sectors from the device.
     pub(super) loading: bool,
 }
 
 impl Page {
-    /// Returns a page without a valid sector, on bytes that are not its own.
+    /// Returns a page without valid sectors, with the shared bytes `blank`.
     pub(super) fn new(blank: &Arc<[u8]>) -> Self {
         Self {
             data: Arc::clone(blank),
@@ -104,7 +102,7 @@ impl Page {
         self.valid == 0 && !self.is_busy()
     }
 
-    /// Returns whether it must stay where it is, apart from being dirty.
+    /// Returns whether it cannot be evicted for a reason other than being dirty.
     pub(super) fn is_busy(&self) -> bool {
         self.loading || self.in_flight != 0
     }
@@ -125,7 +123,7 @@ impl Page {
         }
     }
 
-    /// Returns the bytes, to change.
+    /// Returns the bytes for a change.
     pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
         Arc::make_mut(&mut self.data)
     }
@@ -140,8 +138,7 @@ impl Page {
         self.valid |= covered(at, data.len());
     }
 
-    /// Takes the sectors that are not valid from `bytes`, a page or the last
-    /// part of the device.
+    /// Fills the invalid sectors from `bytes`, which are a page or the last part of the device.
     pub(super) fn fill(&mut self, bytes: &[u8], sectors: Sectors) {
         let missing = sectors & !self.valid;
         if missing == ALL && bytes.len() == PAGE {
@@ -157,8 +154,8 @@ impl Page {
         self.valid |= missing;
     }
 
-    /// Makes sectors dirty. One that is dirty already goes with the later of
-    /// the two stages, unless what was there is on its way.
+    /// Makes sectors dirty. A sector that is dirty already goes with the later of the two stages,
+    /// unless its old content is in flight.
     pub(super) fn mark(&mut self, sectors: Sectors, stage: usize) {
         let leaving = sectors & self.in_flight & !self.changed;
         self.changed |= leaving;
@@ -189,26 +186,26 @@ impl Page {
         self.changed |= sectors & self.in_flight;
     }
 
-    /// Forgets those of the sectors that are clean.
+    /// Forgets the clean ones among the sectors.
     pub(super) fn forget_clean(&mut self, sectors: Sectors) {
         self.valid &= !(sectors & !self.dirty());
     }
 
-    /// Puts the dirty sectors of a stage in flight, and says which they are.
+    /// Marks the dirty sectors of a stage as in flight. Returns them.
     pub(super) fn launch(&mut self, stage: usize) -> Sectors {
         let sectors = self.dirty[stage];
         self.in_flight |= sectors;
         sectors
     }
 
-    /// Sectors in flight have arrived.
+    /// Notes that sectors in flight have arrived.
     pub(super) fn arrived(&mut self, sectors: Sectors) {
         self.clean(sectors & !self.changed);
         self.landed(sectors);
     }
 
-    /// Sectors in flight, of this stage, have not arrived: they are as dirty
-    /// as before. Those written again go with the later stage.
+    /// Notes that sectors in flight, of this stage, have not arrived. They are as dirty as before.
+    /// Those written again meanwhile go with the later stage.
     pub(super) fn failed(&mut self, sectors: Sectors, stage: usize) {
         let earlier = self.dirty[..stage].iter().fold(0, |all, d| all | d);
         let raised = sectors & self.changed & earlier;

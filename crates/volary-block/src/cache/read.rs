@@ -1,4 +1,4 @@
-//! Reading: hits, misses, reading ahead.
+//! Reading: hits, misses, and read-ahead.
 
 use super::page::{self, Page, Sectors};
 use super::shard::{GROUP, Shard};
@@ -9,18 +9,17 @@ use std::sync::Arc;
 use volary_core::{Error, Kind, Read, Result};
 
 impl Cache {
-    /// Fills `buf` from byte `offset` on, as last written.
+    /// Fills `buf` with the newest bytes from `offset` on.
     ///
     /// # Errors
-    /// `Invalid` past the end of the device; `Io`, and what is in `buf` is not
-    /// said.
+    /// `Invalid` past the end of the device; `Io`. The content of `buf` is then unspecified.
     pub fn read(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
         self.read_past(offset, buf, self.io_size())
     }
 
-    /// As [`read`](Self::read), for what is hardly read twice. Over a device
-    /// that keeps what was read itself, whole pages that are not in the cache
-    /// come straight from there, and do not enter it.
+    /// Reads as [`read`](Self::read) does, for data that is unlikely to be read again. Over a
+    /// device with its own cache, whole pages that are not in this cache are read directly, and do
+    /// not enter it.
     ///
     /// # Errors
     /// As [`read`](Self::read).
@@ -28,8 +27,8 @@ impl Cache {
         self.read_past(offset, buf, self.direct_from())
     }
 
-    /// Fills `buf`; stretches of at least `least` bytes that are in no page
-    /// come straight from the device.
+    /// Fills `buf`. Ranges of at least `least` bytes without any page are read directly from the
+    /// device.
     fn read_past(&self, offset: u64, buf: &mut [u8], least: usize) -> Result<()> {
         check_range(offset, buf.len(), self.size)?;
         let mut done = 0;
@@ -59,10 +58,10 @@ impl Cache {
         Ok(())
     }
 
-    /// Gives `f` the `len` bytes at `offset`, which lie in one page.
+    /// Calls `f` with the `len` bytes at `offset`, which lie in one page.
     ///
     /// # Errors
-    /// `Invalid` past the end or over the border of a page; `Io`.
+    /// `Invalid` past the end, or if the range crosses the border of a page; `Io`.
     pub fn view<R>(&self, offset: u64, len: usize, f: impl FnOnce(&[u8]) -> R) -> Result<R> {
         let (page, at) = self.place(offset, len)?;
         if len == 0 {
@@ -88,8 +87,8 @@ impl Cache {
         }
     }
 
-    /// A hint that the range will be read soon: what is not there is read now.
-    /// What lies past the end is passed over, and so are errors.
+    /// Hints that the range will be read soon. Reads now what is not in the cache. What lies past
+    /// the end is ignored, and so are errors.
     pub fn prefetch(&self, offset: u64, len: u64) {
         let end = offset
             .saturating_add(len)
@@ -109,7 +108,7 @@ impl Cache {
         }
     }
 
-    /// Returns the page of a range within one page, and where in it.
+    /// Returns the page that a range lies in, and its offset there.
     pub(super) fn place(&self, offset: u64, len: usize) -> Result<(u64, usize)> {
         check_range(offset, len, self.size)?;
         let at = (offset % PAGE as u64) as usize;
@@ -122,7 +121,7 @@ impl Cache {
         }
     }
 
-    /// Copies what is there, from the begin of the range on, within one group.
+    /// Copies cached bytes from the start of the range on, within one group. Returns how many.
     fn copy_hits(&self, offset: u64, buf: &mut [u8]) -> usize {
         let first = offset / PAGE as u64;
         let mut shard = self.shard(first);
@@ -143,7 +142,7 @@ impl Cache {
         done
     }
 
-    /// Returns how many of the bytes, up to the longest request, are in no page.
+    /// Returns how many of the bytes from `offset` on have no page, up to the longest request.
     fn absent(&self, offset: u64, len: usize) -> usize {
         let len = len.min(self.io_size());
         match self.next_present(offset, len) {
@@ -170,8 +169,8 @@ impl Cache {
         None
     }
 
-    /// Sees to it that the begin of a range is there, and more of it, or what
-    /// follows, if that is likely to be wanted.
+    /// Loads the start of a range. Also loads more of it, or what follows, if this is likely to be
+    /// needed.
     ///
     /// # Errors
     /// `Io` if a sector of the first page that the range touches cannot be read.
@@ -188,9 +187,8 @@ impl Cache {
         self.load_sectors(page, page::touched(at, len.min(PAGE - at)))
     }
 
-    /// Loads up to `count` pages from `first` on, as far as they need it, in
-    /// one request. If someone else is loading the first, waits for that. Gives
-    /// how many pages it loaded.
+    /// Loads up to `count` pages from `first` on in one request, as far as they need it. If another
+    /// thread is loading the first one, waits for that. Returns how many pages it loaded.
     fn load(&self, first: u64, count: u64) -> Result<u64> {
         let n = self.claim(first, count);
         if n == 0 {
@@ -214,7 +212,7 @@ impl Cache {
         result.map(|()| n)
     }
 
-    /// Loads one page sector by sector, as far as it goes.
+    /// Loads one page sector by sector, as far as it can be read.
     ///
     /// # Errors
     /// `Io` for the first sector of `needed` that cannot be read.
@@ -244,8 +242,8 @@ impl Cache {
         if has == Some(true) { Ok(()) } else { result }
     }
 
-    /// Loads several runs of pages (first, count) in one batch, as [`load`](Self::load) does; the device
-    /// chooses the order. Skips pages that another thread is loading. Ignores errors.
+    /// Loads several runs of pages (first, count) in one batch, as [`load`](Self::load) does. The
+    /// device chooses the order. Skips pages that another thread is loading. Ignores errors.
     pub(super) fn load_all(&self, stretches: &[(u64, u64)]) {
         let count = stretches.iter().map(|(_, count)| *count as usize).sum();
         // Reserve room for all before the first claim: a thread that waits for room must hold no claimed page.
@@ -283,9 +281,8 @@ impl Cache {
         }
     }
 
-    /// Marks pages as being loaded by the caller: those from `first` on that
-    /// are not whole, up to one that is, or is being loaded, or `count`. Gives
-    /// how many. Makes room for them first.
+    /// Marks pages from `first` on as being loaded by the caller. Stops after `count` pages, or at
+    /// one that is whole or being loaded. Returns how many it marked. Makes room for them first.
     fn claim(&self, first: u64, count: u64) -> u64 {
         self.reserve_for_read(count as usize);
         let (n, new) = self.claim_reserved(first, count);
@@ -293,7 +290,8 @@ impl Cache {
         n
     }
 
-    /// As [`claim`](Self::claim), in room that the caller has reserved. Returns also how many of the pages are new.
+    /// Does the same as [`claim`](Self::claim), in room that the caller has reserved. Also returns
+    /// how many of the pages are new.
     fn claim_reserved(&self, first: u64, count: u64) -> (u64, usize) {
         let (mut page, mut new) = (first, 0);
         'all: while page < first + count {
@@ -331,12 +329,12 @@ impl Cache {
         result
     }
 
-    /// Waits until nobody loads the page.
+    /// Waits until no thread is loading the page.
     fn wait_loaded(&self, page: u64) {
         drop(self.wait(page, |p| p.loading));
     }
 
-    /// Waits while the page is there and `is_so`; gives the shard, locked.
+    /// Waits while the page exists and `is_so`. Returns the locked shard.
     pub(super) fn wait(&self, page: u64, is_so: impl Fn(&Page) -> bool) -> MutexGuard<'_, Shard> {
         let part = self.part(page);
         let mut shard = part.shard.lock();

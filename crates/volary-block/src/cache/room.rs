@@ -1,26 +1,25 @@
-//! Room: the bound on memory.
+//! Room for pages: the bound on memory.
 
 use super::{Cache, SHARDS};
 use std::sync::atomic::Ordering;
 use volary_core::Result;
 
-/// Pages that are evicted at a time, at least, so that not every new page goes
-/// looking for one.
+/// The least number of pages that are evicted at a time, so that not every new page needs a search.
 const EVICT: usize = 32;
 
 impl Cache {
-    /// Makes room for `count` pages, and counts them as there. If dirty pages
-    /// are in the way that cannot be written, goes past the bound: a read must
-    /// not fail because a write did. The pages it reads are the first to go.
+    /// Reserves room for `count` pages. If unwritable dirty pages are in the way, exceeds the
+    /// bound, because a read must not fail only because a write did. The pages that it reads are
+    /// the first to be evicted.
     pub(super) fn reserve_for_read(&self, count: usize) {
         self.totals.pages.fetch_add(count, Ordering::Relaxed);
         let _ = self.make_room();
     }
 
-    /// Makes room for `count` pages, and counts them as there.
+    /// Reserves room for `count` pages.
     ///
     /// # Errors
-    /// Those of writing back, and nothing is counted.
+    /// Those of writing back. Nothing is reserved then.
     pub(super) fn reserve_for_write(&self, count: usize) -> Result<()> {
         self.totals.pages.fetch_add(count, Ordering::Relaxed);
         self.make_room().inspect_err(|_| self.give_back(count))
@@ -31,20 +30,20 @@ impl Cache {
         self.totals.pages.fetch_sub(count, Ordering::Relaxed);
     }
 
-    /// Pages past the bound.
+    /// Returns the number of pages beyond the bound.
     fn over(&self) -> usize {
         let held = self.totals.held_pages.load(Ordering::Relaxed);
         let pages = self.totals.pages.load(Ordering::Relaxed);
         pages.saturating_sub(held).saturating_sub(self.capacity)
     }
 
-    /// Comes back under the bound, as far as that can be done, after pages that
-    /// did not count have become like others. The caller holds no lock.
+    /// Returns to the bound as far as possible, after pages that did not count towards it do so
+    /// again. The caller holds no lock.
     pub(super) fn trim(&self) {
         let _ = self.make_room();
     }
 
-    /// As [`trim`](Self::trim), but writes nothing.
+    /// Does the same as [`trim`](Self::trim), but writes nothing.
     pub(super) fn trim_clean(&self) {
         let over = self.over();
         if over > 0 {
@@ -67,13 +66,13 @@ impl Cache {
         }
     }
 
-    /// Evicts clean pages, up to about `want`, as the clock comes to them;
-    /// pages used since it came by last are spared once. Gives how many.
+    /// Evicts about `want` clean pages in the order of the clock. Pages that were used since the
+    /// hand last passed are spared once. Returns how many were evicted.
     fn evict(&self, want: usize) -> usize {
         let mut out = 0;
         let mut rounds = 0;
-        // A round may begin with the hand at the end of a shard, and the first
-        // that does not takes away the marks of use.
+        // A round may begin with the hand at the end of a shard. The first full round clears the
+        // marks of use.
         while out < want && rounds < 3 * SHARDS {
             let at = self.clock.load(Ordering::Relaxed);
             let part = &self.shards[at % SHARDS as usize];
@@ -89,8 +88,8 @@ impl Cache {
         out
     }
 
-    /// Writes back a part of stage 0 if much of the memory is dirty with it and
-    /// nobody is doing so. An error is left for whoever commits.
+    /// Writes back a part of stage 0, if much of the memory is dirty with it and no other thread is
+    /// doing so. An error is left to the next commit.
     pub(super) fn relieve(&self) {
         let dirty_pages = self.totals.data.load(Ordering::Relaxed) / 8;
         if dirty_pages > self.capacity / 2

@@ -1,18 +1,18 @@
-//! The page table: groups of 64 pages that follow each other, found by their
-//! number, spread over shards with a lock each.
+//! The page table: groups of 64 consecutive pages, found by their number, and spread over shards
+//! with a lock each.
 
 use super::page::{Page, Tally};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Pages in a group: as many as a word has bits.
+/// Pages in a group, one for each bit of a word.
 pub(super) const GROUP: u64 = 64;
 
-/// What is in the cache, over all shards.
+/// Totals over all shards.
 #[derive(Default)]
 pub(super) struct Totals {
-    /// Pages, with those that are reserved.
+    /// Pages, including reserved ones.
     pub(super) pages: AtomicUsize,
     /// Pages with a dirty sector in a stage after 0.
     pub(super) held_pages: AtomicUsize,
@@ -36,11 +36,11 @@ impl Totals {
     }
 }
 
-/// Pages that follow each other. A bit of each word stands for a page.
+/// Consecutive pages. A bit of each word stands for a page.
 #[derive(Default)]
 pub(super) struct Group {
     present: u64,
-    /// Used since the hand of the clock came by.
+    /// Pages that were used since the hand of the clock last passed.
     used: u64,
     dirty: u64,
     busy: u64,
@@ -57,24 +57,24 @@ impl Group {
         (self.present & (bit - 1)).count_ones() as usize
     }
 
-    /// Returns the page at this place of the group.
+    /// Returns the page at this index of the group.
     pub(super) fn get(&self, at: u64) -> Option<&Page> {
         let bit = 1 << at;
         (self.present & bit != 0).then(|| &self.pages[self.rank(bit)])
     }
 
-    /// Notes that the page is in use.
+    /// Marks the page as used.
     pub(super) fn touch(&mut self, at: u64) {
         self.used |= self.present & (1 << at);
     }
 
-    /// Returns the first place from this one on at which there is a page.
+    /// Returns the first index from `at` on with a page.
     pub(super) fn next_present(&self, at: u64) -> Option<u64> {
         let ahead = self.present >> at;
         (ahead != 0).then(|| at + u64::from(ahead.trailing_zeros()))
     }
 
-    /// Returns the places of its dirty pages.
+    /// Returns the indexes of its dirty pages.
     pub(super) fn dirty_places(&self) -> impl Iterator<Item = u64> + use<> {
         let mut set = self.dirty;
         std::iter::from_fn(move || {
@@ -91,7 +91,7 @@ impl Group {
         self.used |= bit;
     }
 
-    /// Takes out these pages, which must be neither dirty nor busy.
+    /// Removes these pages, which must be neither dirty nor busy.
     fn remove(&mut self, set: u64) {
         if set == self.present {
             self.pages.clear();
@@ -112,7 +112,7 @@ impl Group {
 #[derive(Default)]
 pub(super) struct Shard {
     groups: HashMap<u64, Group, BuildHasherDefault<NumberHasher>>,
-    /// The numbers of the groups, for the clock to go round.
+    /// The numbers of the groups, in the order of the clock.
     ring: Vec<u64>,
     hand: usize,
     /// The numbers of groups that may have dirty pages.
@@ -132,7 +132,7 @@ impl Shard {
         self.groups.get(&(page / GROUP))?.get(page % GROUP)
     }
 
-    /// Puts in a page that is not there.
+    /// Inserts a page that is not there yet.
     pub(super) fn insert(&mut self, number: u64, page: Page) {
         let group = self.groups.entry(number / GROUP).or_insert_with(|| {
             self.ring.push(number / GROUP);
@@ -144,8 +144,7 @@ impl Shard {
         group.insert(number % GROUP, page);
     }
 
-    /// Lets `f` change a page, if it is there, and notes that it is in use.
-    /// Gives what `f` gave.
+    /// Changes a page by `f`, if it is there, and marks it as used. Returns the result of `f`.
     pub(super) fn use_page<R>(
         &mut self,
         totals: &Totals,
@@ -158,8 +157,8 @@ impl Shard {
         self.change(totals, number, f)
     }
 
-    /// Lets `f` change a page, if it is there; takes it out if it is then
-    /// empty. Gives what `f` gave.
+    /// Changes a page by `f`, if it is there, and removes it if it is empty then. Returns the
+    /// result of `f`.
     pub(super) fn change<R>(
         &mut self,
         totals: &Totals,
@@ -195,7 +194,7 @@ impl Shard {
         Some(result)
     }
 
-    /// Takes out the group at this place of the ring; the last one moves there.
+    /// Removes the group at this index of the ring. The last one moves there.
     fn remove_group(&mut self, ring_at: usize) {
         let number = self.ring.swap_remove(ring_at);
         self.groups.remove(&number);
@@ -205,9 +204,9 @@ impl Shard {
         }
     }
 
-    /// Moves the hand of the clock on until `want` pages are out or the round
-    /// ends: pages that were used since it came by last are spared. Gives how
-    /// many are out, and whether the round ended.
+    /// Moves the hand of the clock until `want` pages are evicted or the round ends. Pages that
+    /// were used since the hand last passed are spared. Returns how many were evicted, and whether
+    /// the round ended.
     pub(super) fn evict(&mut self, totals: &Totals, want: usize) -> (usize, bool) {
         let mut out = 0;
         while out < want {
@@ -243,13 +242,13 @@ impl Shard {
         self.dirty.clone()
     }
 
-    /// Returns the numbers of its groups.
+    /// Returns the numbers of the shard's groups.
     pub(super) fn numbers(&self) -> &[u64] {
         &self.ring
     }
 }
 
-/// Mixes the bits of a number: the finisher of MurmurHash3.
+/// Mixes the bits of a number, by the finisher of MurmurHash3.
 #[derive(Default)]
 pub(super) struct NumberHasher(u64);
 

@@ -1,4 +1,4 @@
-//! Which misses follow each other: how far to read ahead.
+//! Detects consecutive misses, to decide how far to read ahead.
 
 /// How many sequences of misses are remembered.
 const STREAMS: usize = 32;
@@ -8,13 +8,13 @@ const STREAMS: usize = 32;
 struct Stream {
     /// The page after the last that was read.
     next: u64,
-    /// Pages of the last read; 0 if there was none.
+    /// Pages of the last read, or 0 if there was none.
     window: u64,
-    /// When it was last used, for choosing which to forget.
+    /// When it was last used. The oldest one is replaced.
     stamp: u64,
 }
 
-/// The latest sequences of misses. Hits cost nothing: only a miss looks here.
+/// The latest sequences of misses. Hits cost nothing, because only misses are recorded here.
 #[derive(Default)]
 pub(super) struct Streams {
     all: [Stream; STREAMS],
@@ -22,9 +22,9 @@ pub(super) struct Streams {
 }
 
 impl Streams {
-    /// Returns how many pages to read for a miss of `wanted` pages at `page`: just
-    /// those at first, and twice as many as the last time, up to `most`, when
-    /// the miss is where an earlier read ended.
+    /// Returns how many pages to read for a miss of `wanted` pages at `page`. At first these are
+    /// just the wanted ones. If the miss is where an earlier read ended, they are twice as many as
+    /// then, up to `most`.
     pub(super) fn window(&mut self, page: u64, wanted: u64, most: u64) -> u64 {
         self.clock += 1;
         let follows = |s: &&Stream| s.window > 0 && (s.next..=s.next + s.window).contains(&page);

@@ -1,4 +1,4 @@
-//! Writing into the cache, and forgetting.
+//! Writing into the cache, and dropping data from it.
 
 use super::page::{self, Page, Sectors};
 use super::shard::{GROUP, Shard};
@@ -9,18 +9,16 @@ use volary_core::{Error, Kind, Result};
 /// Bytes of a group of pages.
 const GROUP_BYTES: u64 = GROUP * PAGE as u64;
 
-/// Up to so many groups are looked up one by one; past it, the table is
-/// searched for those in a range.
+/// The most groups that are looked up one by one. For more, the whole table is searched.
 const FEW_GROUPS: u64 = 1024;
 
 impl Cache {
-    /// Writes `data` at byte `offset`, to reach the device with `stage`.
+    /// Writes `data` at byte `offset`, to reach the device in `stage`.
     ///
     /// # Errors
-    /// `ReadOnly`; `Io` after a failed flush; `Invalid` past the end;
-    /// `Io` if memory is short and older data cannot be written, or if a
-    /// sector of which a part is written cannot be read. Of `data`, the first
-    /// pages may be in the cache then.
+    /// `ReadOnly`; `Io` after a failed flush; `Invalid` past the end; `Io` if memory is short and
+    /// older data cannot be written, or if a sector that is partly written cannot be read. The
+    /// first pages of `data` may then be in the cache.
     pub fn write(&self, offset: u64, data: &[u8], stage: Stage) -> Result<()> {
         self.check_write(offset, data.len())?;
         let mut rest = data;
@@ -33,12 +31,12 @@ impl Cache {
         Ok(())
     }
 
-    /// Gives `f` the `len` bytes at `offset`, which lie in one page, to change
-    /// in place; the sectors that the range touches are dirty in `stage` after.
-    /// `f` must not use the cache: it runs under a lock.
+    /// Calls `f` with the `len` bytes at `offset`, which lie in one page, to change them in place.
+    /// The sectors that the range touches are then dirty in `stage`. `f` must not use the cache,
+    /// because it runs under a lock.
     ///
     /// # Errors
-    /// As [`write`](Self::write); `Invalid` over the border of a page.
+    /// As [`write`](Self::write); `Invalid` if the range crosses the border of a page.
     pub fn update<R>(
         &self,
         offset: u64,
@@ -66,9 +64,9 @@ impl Cache {
         }
     }
 
-    /// Forgets what the cache holds of the range, dirty or not: its content
-    /// does not matter any more, until it is written again. Sectors of which
-    /// only a part is in the range are kept, and so is what lies past the end.
+    /// Drops what the cache has of the range, even if it is dirty. The content no longer matters
+    /// until it is written again. Sectors that are only partly in the range are kept, and so is
+    /// what lies past the end.
     pub fn drop_range(&self, offset: u64, len: u64) {
         let end = offset.saturating_add(len).min(self.size);
         let groups = offset / GROUP_BYTES..end.div_ceil(GROUP_BYTES);
@@ -88,7 +86,7 @@ impl Cache {
         self.trim_clean();
     }
 
-    /// Forgets the part of a range that lies in one group.
+    /// Drops the part of a range that lies in one group.
     fn drop_in(&self, shard: &mut Shard, group: u64, offset: u64, end: u64) {
         let mut place = 0;
         while let Some(found) = shard.group(group).and_then(|g| g.next_present(place)) {
@@ -105,7 +103,7 @@ impl Cache {
         }
     }
 
-    /// The checks that come before every write.
+    /// Makes the checks that precede every write.
     pub(super) fn check_write(&self, offset: u64, len: usize) -> Result<()> {
         if self.read_only {
             return Err(Kind::ReadOnly.into());
@@ -114,8 +112,8 @@ impl Cache {
         check_range(offset, len, self.size).map(drop)
     }
 
-    /// Returns the sectors of a page that lie whole in the range. The last sector of
-    /// the device counts as whole if it is in the range up to the device's end.
+    /// Returns the sectors of a page that lie wholly in the range. The device's last sector counts
+    /// as whole if the range reaches to the device's end.
     pub(super) fn covered(&self, page: u64, at: usize, len: usize) -> Sectors {
         let end = at + len;
         let to_end = page * PAGE as u64 + end as u64 == self.size;
@@ -127,8 +125,8 @@ impl Cache {
         page::covered(at, end - at)
     }
 
-    /// Writes into one page. Sectors that are only partly written are read
-    /// first, if they are not there.
+    /// Writes into one page. Sectors that are only partly written are read first, if they are not
+    /// cached.
     fn write_page(&self, page: u64, at: usize, data: &[u8], stage: usize) -> Result<()> {
         let sectors = page::touched(at, data.len());
         let partly = sectors & !self.covered(page, at, data.len());
@@ -162,7 +160,7 @@ impl Cache {
     }
 }
 
-/// Returns the error of a flush that failed for good: see the [module](super).
+/// Returns the permanent error after a failed flush: see the [module](super).
 pub(super) fn flush_failed(cause: &str) -> Error {
     Error::io(
         "flush",

@@ -1,39 +1,38 @@
-//! Past the host's page cache: `O_DIRECT`, which takes only requests whose
-//! offset, length and memory are aligned.
+//! I/O that bypasses the host's page cache: `O_DIRECT`, which takes only requests whose offset,
+//! length and memory are aligned.
 //!
-//! What is not aligned goes by way of a buffer that is: a read takes the blocks
-//! around it, a write reads those at its ends first. The bytes after the last
-//! whole block of a file cannot be reached like this: they go through the
-//! page cache, and no others do.
+//! Unaligned requests go through an aligned buffer. A read reads the blocks around it, and a write
+//! first reads those at its ends. The bytes after the last whole block of a file cannot be reached
+//! in this way. Only these go through the page cache.
 
 use super::sys::{self, read_exact_at, write_all_at};
 use parking_lot::{Mutex, RwLock};
 use std::fs::File;
 use std::io::Result;
 
-/// Longest request that goes by way of a buffer.
+/// The longest request that goes through a buffer.
 const BOUNCE: usize = 1 << 20;
 
-/// A file opened past the page cache.
+/// A file opened to bypass the page cache.
 pub(super) struct Direct {
     file: File,
-    /// The same file, by way of the page cache.
+    /// The same file, opened with the page cache.
     buffered: File,
-    /// What offsets, lengths and memory are multiples of.
+    /// The alignment of offsets, lengths and memory.
     align: usize,
     /// Where the last whole block ends.
     end: u64,
-    /// Held shared by writes of whole blocks, and alone by those that read
-    /// blocks first, so that these do not undo the former.
+    /// Held shared by writes of whole blocks, and exclusively by those that read blocks first,
+    /// because these could otherwise undo a concurrent write.
     ragged: RwLock<()>,
-    /// Buffers of reads, for the next ones.
+    /// Spare buffers for later reads.
     spare: Mutex<Vec<Bounce>>,
 }
 
 /// Buffers that are kept for the next reads.
 const SPARE: usize = 8;
 
-/// Bytes in memory at an aligned place.
+/// An aligned buffer.
 struct Bounce {
     bytes: Vec<u8>,
     start: usize,
@@ -46,7 +45,7 @@ impl Bounce {
         let start = bytes.as_ptr().align_offset(align);
         Self { bytes, start, len }
     }
-    /// Returns how long it can be.
+    /// Returns its capacity.
     fn room(&self) -> usize {
         self.bytes.len() - self.start
     }
@@ -59,7 +58,7 @@ impl Bounce {
 }
 
 impl Direct {
-    /// Returns the file of `file`, anew and past the page cache, if the host can.
+    /// Reopens `file` to bypass the page cache, if the host can.
     pub(super) fn new(file: &File, size: u64, read_only: bool) -> Option<Self> {
         let opened = sys::past_cache(file, read_only)?;
         let found = [512, 4096].into_iter().find_map(|align| {
@@ -79,7 +78,7 @@ impl Direct {
         })
     }
 
-    /// Returns what offsets, lengths and memory are multiples of.
+    /// Returns the alignment of offsets, lengths and memory.
     pub(super) fn align(&self) -> u32 {
         u32::try_from(self.align).unwrap_or(4096)
     }
@@ -101,7 +100,7 @@ impl Direct {
         }
     }
 
-    /// Reads a part by way of a buffer.
+    /// Reads a part through a buffer.
     fn read_around(&self, offset: u64, part: &mut [u8]) -> Result<()> {
         let (first, len) = self.blocks(offset, part.len());
         let mut around = self.spare(len);
@@ -117,7 +116,7 @@ impl Direct {
         read
     }
 
-    /// Returns a buffer of `len` bytes; what is in it is not said.
+    /// Returns a buffer of `len` bytes with unspecified content.
     fn spare(&self, len: usize) -> Bounce {
         let kept = {
             let mut spare = self.spare.lock();
@@ -148,8 +147,8 @@ impl Direct {
         }
     }
 
-    /// Writes a part by way of a buffer, after reading the blocks at its ends
-    /// if they are not whole.
+    /// Writes a part through a buffer. Blocks at its ends that are not wholly written are read
+    /// first.
     fn write_around(&self, offset: u64, data: &[u8]) -> Result<()> {
         let (first, len) = self.blocks(offset, data.len());
         let mut around = Bounce::new(len, self.align);

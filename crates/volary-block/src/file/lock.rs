@@ -1,4 +1,4 @@
-//! The lock on an image: many may read it, or one may write it.
+//! The lock on an image: many processes may read it, or one may write it.
 
 use super::sys;
 use std::fs::{File, TryLockError};
@@ -7,13 +7,13 @@ use std::ops::Deref;
 use std::time::Duration;
 use volary_core::{Error, Kind, Result};
 
-/// How often a lock that another has is tried again, and how long after each try:
-/// two seconds in all. A server ends a moment after its mount is gone.
+/// How often a held lock is tried again, and the pause after each try: two seconds in all. The
+/// server of a mount ends a moment after the mount is gone.
 const TRIES: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// A file that may be locked. Dropped, it gives the lock back: a fork of this process, which has the file open as well,
-/// would keep it as long as it lives.
+/// A file that may be locked. Dropping it releases the lock explicitly, because a fork of this
+/// process also has the file open, and would keep the lock.
 pub(super) struct Locked {
     file: File,
     process: u32,
@@ -38,18 +38,18 @@ impl Deref for Locked {
 
 impl Drop for Locked {
     fn drop(&mut self) {
-        // The lock is that of the process which opened the file.
+        // The lock belongs to the process that opened the file.
         if self.process == std::process::id() {
-            // Without it the lock ends when the file is closed.
+            // If this fails, the lock ends when the file is closed.
             let _ = self.file.unlock();
         }
     }
 }
 
-/// Locks `file`. Waits up to two seconds for another process to give it up.
+/// Locks `file`. Waits up to two seconds for another process to release it.
 ///
 /// # Errors
-/// `Busy`, naming the process that has it where the host says which.
+/// `Busy`, naming the process that holds the lock if the host tells it.
 pub(super) fn lock(file: &File, read_only: bool) -> Result<()> {
     for _ in 0..TRIES {
         let taken = match read_only {
@@ -62,7 +62,7 @@ pub(super) fn lock(file: &File, read_only: bool) -> Result<()> {
             Err(TryLockError::Error(e)) if has_no_locks(&e) => return Ok(()),
             Err(TryLockError::Error(e)) => return Err(Error::note(Kind::Io, e.to_string())),
         }
-        // Nobody else gives up what this process holds.
+        // If this process holds the lock itself, waiting is useless.
         if sys::holder(file) == Some(std::process::id()) {
             break;
         }
@@ -71,9 +71,9 @@ pub(super) fn lock(file: &File, read_only: bool) -> Result<()> {
     Err(Error::note(Kind::Busy, held_by(sys::holder(file))))
 }
 
-/// A file system without locks is no reason to refuse.
+/// Returns whether the file system has no locks, which is no reason to refuse the file.
 fn has_no_locks(e: &std::io::Error) -> bool {
-    // ENOLCK has no kind of its own.
+    // `ENOLCK` has no `ErrorKind` of its own.
     let is_short = cfg!(target_os = "linux") && e.raw_os_error() == Some(37);
     is_short || matches!(e.kind(), ErrorKind::Unsupported | ErrorKind::InvalidInput)
 }

@@ -1,4 +1,4 @@
-//! A device in a file of the host.
+//! A device in a file or block device of the host.
 
 mod direct;
 mod lock;
@@ -25,24 +25,24 @@ use volary_core::{
 /// How to open a [`FileDevice`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OpenOptions {
-    /// Refuse writes, and open the file so that they cannot happen.
+    /// Refuse writes, and open the file so that none can happen.
     pub read_only: bool,
-    /// Past the host's page cache (`O_DIRECT`), where the host can.
+    /// Bypass the host's page cache (`O_DIRECT`), if the host can.
     pub direct: bool,
-    /// Without a lock: others may write it at the same time.
+    /// Do not lock the file. Others may then write it at the same time.
     pub unlocked: bool,
 }
 
-/// A regular file or a block device of the host. While it is open, it is
-/// locked (`flock`): many may read it, or one may write it.
+/// A regular file or a block device of the host. It is locked while it is open (`flock`): many
+/// processes may read it, or one may write it.
 ///
-/// A file that others remove or cut meanwhile keeps nothing that is written: from then on
-/// [`flush`](BlockDevice::flush) answers `Io`.
+/// If another process removes or truncates the file meanwhile, writes are lost. From then on,
+/// [`flush`](BlockDevice::flush) returns `Io`.
 pub struct FileDevice {
     file: Arc<Locked>,
     direct: Option<Direct>,
     geometry: Geometry,
-    /// A file that had a name when it was opened.
+    /// Whether the file had a name when it was opened.
     is_named: bool,
 }
 
@@ -50,19 +50,19 @@ impl FileDevice {
     /// Opens the file at `path`.
     ///
     /// # Errors
-    /// One line each, without the path: `NotFound`; `IsDir`; `Access`;
-    /// `Unsupported` for what is neither file nor block device; `Busy` if another still
-    /// has it open after two seconds; `Unsupported` if it is empty; `Io`.
+    /// Each is one line, without the path: `NotFound`; `IsDir`; `Access`; `Unsupported` if it is
+    /// neither a file nor a block device; `Busy` if another process still has it open after two
+    /// seconds; `Unsupported` if it is empty; `Io`.
     pub fn open(path: impl AsRef<Path>, options: OpenOptions) -> Result<Self> {
         let (file, is_block) = open_locked(path.as_ref(), options)?;
         Self::from_file(file, is_block, options)
     }
 
-    /// Makes a file of `size` bytes, all zeros and no space taken as yet, and
-    /// opens it for reading and writing.
+    /// Creates a file of `size` zero bytes that takes no space yet, and opens it for reading and
+    /// writing.
     ///
     /// # Errors
-    /// `Exists`; `Invalid` for a size of 0; `NotFound` for its directory;
+    /// `Exists`; `Invalid` for a size of 0; `NotFound` if its directory does not exist;
     /// `Access`; `TooBig`; `Io`.
     pub fn create(path: impl AsRef<Path>, size: u64) -> Result<Self> {
         if size == 0 {
@@ -79,7 +79,7 @@ impl FileDevice {
             .open(path);
         let file = made.map_err(|e| not_made(&e))?;
         file.set_len(size).map_err(|e| {
-            // What could not be made whole is not left behind.
+            // A file that could not be completed is not left behind.
             let _ = std::fs::remove_file(path);
             not_made(&e)
         })?;
@@ -115,7 +115,7 @@ impl FileDevice {
         })
     }
 
-    /// Returns whether it is read and written past the host's page cache.
+    /// Returns whether I/O bypasses the host's page cache.
     pub fn is_direct(&self) -> bool {
         self.direct.is_some()
     }
@@ -127,8 +127,8 @@ impl FileDevice {
         check_range(offset, len, self.geometry.size).map(drop)
     }
 
-    /// Makes a hole in the file: what was there reads as zeros. Returns false if the host cannot; the
-    /// inner error is the host's.
+    /// Makes a hole in the file, which reads as zeros. Returns false if the host cannot. The inner
+    /// error is the host's.
     fn punch(&self, offset: u64, len: u64) -> Result<std::io::Result<bool>> {
         self.check_write(offset, bytes_of(len))?;
         Ok(match len {
@@ -137,7 +137,7 @@ impl FileDevice {
         })
     }
 
-    /// Returns whether what is written stays.
+    /// Checks that the file still exists in full, so that writes are not lost.
     fn check_there(&self) -> std::io::Result<()> {
         let now = self.file.metadata()?;
         if self.is_named && sys::names(&now) == 0 {
@@ -155,7 +155,7 @@ fn bytes_of(len: u64) -> usize {
     usize::try_from(len).unwrap_or(usize::MAX)
 }
 
-/// Why a file cannot be made, and what to do.
+/// Returns the error for a file that cannot be created, with advice.
 pub(crate) fn not_made(e: &std::io::Error) -> Error {
     use std::io::ErrorKind;
     let (kind, words) = match e.kind() {
@@ -173,7 +173,7 @@ pub(crate) fn not_made(e: &std::io::Error) -> Error {
     Error::note(kind, words)
 }
 
-/// Returns what the host said, as an error of the device.
+/// Returns the error of the device for an error of the host.
 pub(crate) fn io_error(doing: &'static str, offset: u64, len: usize, e: &std::io::Error) -> Error {
     match e.kind() {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
@@ -236,16 +236,15 @@ impl BlockDevice for FileDevice {
             .map_err(|e| io_error("flush", 0, 0, &e))
     }
 
-    /// Gives the space back to the host, where the host can; what is discarded
-    /// then reads as zeros.
+    /// Makes a hole, if the host can, to free the space. The range then reads as zeros.
     fn discard(&self, offset: u64, len: u64) -> Result<()> {
         let punched = self.punch(offset, len)?;
         punched.map_err(|e| io_error("discard", offset, bytes_of(len), &e))?;
         Ok(())
     }
 
-    /// Makes a hole of it, where the host can: that is quick, and takes no
-    /// space.
+    /// Makes a hole, if the host can, because this is fast and takes no space. Otherwise writes
+    /// zeros.
     fn zero(&self, offset: u64, len: u64) -> Result<()> {
         match self.punch(offset, len)? {
             Ok(true) => Ok(()),
@@ -257,8 +256,8 @@ impl BlockDevice for FileDevice {
         self.direct.is_none()
     }
 
-    /// Opens the file once more, past the page cache, if that holds less than a quarter of it.
-    /// The sector size is the alignment at which requests need no buffer of their own.
+    /// Reopens the file to bypass the page cache, if that has less than a quarter of the file. The
+    /// sector size is the alignment at which requests need no extra buffer.
     fn past_cache(&self) -> Option<Arc<dyn BlockDevice>> {
         let size = self.geometry.size;
         let (cached, all) = cached_pages(&**self.file, 0, size)?;
@@ -278,7 +277,7 @@ impl BlockDevice for FileDevice {
         }))
     }
 
-    /// Asks the host to read it into its page cache.
+    /// Asks the host to read the range into its page cache.
     fn will_read(&self, offset: u64, len: u64) {
         if self.direct.is_none() {
             sys::will_read(&self.file, offset, len);
@@ -287,12 +286,13 @@ impl BlockDevice for FileDevice {
 
     fn in_host_file(&self, offset: u64, len: u64) -> Option<(HostFile<'_>, u64)> {
         check_range(offset, usize::try_from(len).ok()?, self.geometry.size).ok()?;
-        // What goes past the page cache is not to come into it.
+        // A device that bypasses the page cache must not fill it.
         let is_cached = self.direct.is_none();
         is_cached.then(|| (host_file(&self.file), offset))
     }
 
-    /// Tells the host of all ranges, which it fetches in parallel, and then reads one by one.
+    /// Announces all ranges to the host, which fetches them in parallel, and then reads them one by
+    /// one.
     fn read_batch(&self, reads: &mut [Read<'_>]) {
         if reads.len() > 1 {
             for r in reads.iter() {

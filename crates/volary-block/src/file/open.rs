@@ -1,5 +1,4 @@
-//! Opening and locking a file of the host. Every way in which that can go
-//! wrong has a line that says what to do.
+//! Opens and locks a file of the host. Every error has a line that says what to do.
 
 use super::OpenOptions;
 use super::lock::lock;
@@ -9,11 +8,11 @@ use std::io::ErrorKind;
 use std::path::Path;
 use volary_core::{Error, Kind, Result};
 
-/// Opens a regular file or block device as `options` say, and locks it: many
-/// may read it, or one may write it. Says whether it is a block device.
+/// Opens a regular file or block device as `options` say, and locks it: many processes may read it,
+/// or one may write it. Also returns whether it is a block device.
 ///
 /// # Errors
-/// As [`FileDevice::open`](super::FileDevice::open), but for an empty file.
+/// As [`FileDevice::open`](super::FileDevice::open), except that an empty file is accepted.
 pub(crate) fn open_locked(path: &Path, options: OpenOptions) -> Result<(File, bool)> {
     let read_only = options.read_only;
     let opened = sys::open(path, read_only).and_then(|file| Ok((file.metadata()?, file)));
@@ -33,7 +32,7 @@ pub(crate) fn open_locked(path: &Path, options: OpenOptions) -> Result<(File, bo
     Ok((file, is_block))
 }
 
-/// Why a file cannot be opened, and what to do.
+/// Returns the error for a file that cannot be opened, with advice.
 fn refused(e: &std::io::Error, read_only: bool) -> Error {
     let (kind, words) = match e.kind() {
         ErrorKind::NotFound => (

@@ -1,12 +1,11 @@
-//! The BSD disklabel (4.3BSD-Tahoe to today's BSDs, `sys/disklabel.h`): a
-//! sector with the magic at its begin and at byte 132, a check sum, and 16
-//! bytes a partition from byte 148 on. It stands in the first or second sector
-//! of the disk, or of the PC partition that holds it, in either byte order.
+//! The BSD disklabel (4.3BSD-Tahoe to today's BSDs, `sys/disklabel.h`). It is a sector with the
+//! magic at its start and at byte 132, a checksum, and 16 bytes for each partition from byte 148
+//! on. It is in the first or second sector of the disk, or of the PC partition that holds it, in
+//! either byte order.
 //!
-//! Offsets of partitions count from the begin of the disk on NetBSD, OpenBSD
-//! and FreeBSD up to 4, and from the begin of the PC partition on later
-//! FreeBSDs. On FreeBSD, partition `c` is the whole PC partition: where it
-//! begins tells which it is.
+//! Offsets of partitions are relative to the disk on NetBSD, OpenBSD and FreeBSD up to 4. They are
+//! relative to the PC partition on later FreeBSDs. On FreeBSD, partition `c` is the whole PC
+//! partition, so its offset tells which of the two applies.
 
 use super::partition::{Partition, Scheme, array, read_up_to, stretch};
 use volary_core::{BlockDevice, Error, Result};
@@ -19,17 +18,17 @@ const ENTRY_LEN: usize = 16;
 /// Bytes 0, 64 and 512 of the disk, where the ports of BSD put the label.
 const PLACES: [usize; 3] = [512, 0, 64];
 
-/// What the offsets in a label count from.
+/// What the offsets in a label are relative to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Origin {
     Disk,
-    /// The disk if partition `c` begins where the PC partition does, else the
-    /// PC partition.
+    /// The disk, if partition `c` begins where the PC partition does. Otherwise, the PC partition.
     AsPartitionC,
 }
 
-/// Returns how a disklabel in a partition of this type counts, if it can hold one: the
-/// MBR types of FreeBSD, OpenBSD and NetBSD, and FreeBSD's GPT type.
+/// Returns what offsets are relative to in a disklabel inside a partition of this type. Returns
+/// `None` if the type can hold none. Those that can are the MBR types of FreeBSD, OpenBSD and
+/// NetBSD, and FreeBSD's GPT type.
 pub(super) fn origin(kind: &str) -> Option<Origin> {
     match kind {
         "0xa5" | "516E7CB4-6ECF-11D6-8FF8-00022D09712B" => Some(Origin::AsPartitionC),
@@ -38,16 +37,16 @@ pub(super) fn origin(kind: &str) -> Option<Origin> {
     }
 }
 
-/// Where to look for a label, and how to read it.
+/// Where to search for a label, and how to read it.
 pub(super) struct Place<'a> {
     pub(super) offset: u64,
     pub(super) len: u64,
     pub(super) origin: Origin,
-    /// Goes before the letters of its partitions.
+    /// The prefix of its partitions' letters.
     pub(super) prefix: &'a str,
 }
 
-/// A label found, its numbers in this byte order.
+/// A label with its byte order.
 struct Label<'a> {
     bytes: &'a [u8],
     big: bool,
@@ -71,17 +70,16 @@ impl Label<'_> {
         })
     }
 
-    /// Returns the exclusive or of all 16-bit words, which is 0.
+    /// Returns the exclusive or of all 16-bit words, which is 0 for a valid label.
     fn sum(&self, len: usize) -> Option<u16> {
         (0..len / 2).try_fold(0, |sum, i| Some(sum ^ self.u16(2 * i)?))
     }
 }
 
-/// Returns the partitions that a label in this place names, or none if there is no
-/// label.
+/// Returns the partitions in the label at this place. Returns none if there is no label.
 ///
 /// # Errors
-/// `Corrupt` for a label whose check sum or count is wrong; `Io`.
+/// `Corrupt` for a label with a wrong checksum or count; `Io`.
 pub(super) fn read(dev: &dyn BlockDevice, place: &Place<'_>) -> Result<Vec<Partition>> {
     let len = usize::try_from(place.len).unwrap_or(usize::MAX);
     let bytes = read_up_to(dev, place.offset, len.min(2048))?;

@@ -1,6 +1,5 @@
-//! UEFI's partition table (UEFI 2.10, chapter 5): a header in the second
-//! sector and a copy in the last, each with a check sum over itself and over
-//! the array of entries that it names.
+//! UEFI's partition table (UEFI 2.10, chapter 5): a header in the second sector, and a copy in the
+//! last one. Each has a checksum over itself, and one over its array of entries.
 
 use super::partition::{Partition, Scheme, array, read_up_to, stretch};
 use volary_core::{BlockDevice, Error, Result};
@@ -8,28 +7,28 @@ use volary_core::{BlockDevice, Error, Result};
 const SIGNATURE: [u8; 8] = *b"EFI PART";
 const HEADER_LEN: usize = 92;
 
-/// Bounds on the array of entries; all tables seen have 128 of 128 bytes.
+/// Bounds on the array of entries. All known tables have 128 of 128 bytes.
 const ENTRIES_MAX: u32 = 1024;
 const ENTRY_LEN_MAX: u32 = 1024;
 
-/// The fields of a header whose check sum is right.
+/// The fields of a header with a valid checksum.
 struct Header {
-    /// Where it stands, in bytes.
+    /// Its offset on the device, in bytes.
     offset: u64,
     sector: u64,
     first_usable: u64,
     last_usable: u64,
-    /// First sector of the entries.
+    /// The first sector of the entries.
     entries: u64,
     entry_count: u32,
     entry_len: u32,
     entries_crc: u32,
 }
 
-/// Returns the partitions, or `None` if there is no such table.
+/// Returns the partitions, or `None` if there is no GPT.
 ///
 /// # Errors
-/// `Corrupt` if there are headers, but none that is right; `Io`.
+/// `Corrupt` if there are headers, but none of them is valid; `Io`.
 pub(super) fn read(dev: &dyn BlockDevice) -> Result<Option<Vec<Partition>>> {
     let size = dev.geometry().size;
     let mut wrong = None;
@@ -129,7 +128,7 @@ fn header(bytes: &[u8], offset: u64, sector: u64) -> Result<Header> {
     Ok(h)
 }
 
-/// An entry, unless it is unused or reaches out of the usable part.
+/// Returns the partition of an entry, unless it is unused or not in the usable range.
 fn partition(index: usize, bytes: &[u8], h: &Header, size: u64) -> Option<Partition> {
     let kind: [u8; 16] = array(bytes, 0)?;
     let first = u64::from_le_bytes(array(bytes, 32)?);
@@ -149,7 +148,7 @@ fn partition(index: usize, bytes: &[u8], h: &Header, size: u64) -> Option<Partit
     })
 }
 
-/// The first three fields are little-endian, the rest is not.
+/// Formats a GUID. Its first three fields are little-endian, and the rest is not.
 fn guid(b: [u8; 16]) -> String {
     const ORDER: [usize; 16] = [3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15];
     let mut text = String::new();
@@ -171,7 +170,7 @@ fn name(bytes: &[u8]) -> String {
         .collect()
 }
 
-/// CRC-32 as in ISO 3309: the reflected polynomial 04C11DB7.
+/// Returns the CRC-32 of ISO 3309, with the reflected polynomial 04C11DB7.
 fn crc32(bytes: &[u8]) -> u32 {
     let byte = |crc: u32, b: &u8| {
         (0..8).fold(crc ^ u32::from(*b), |c, _| {

@@ -1,8 +1,9 @@
-//! The PC's partition table: four entries at byte 446 of the first sector,
-//! signature 55 AA at 510. An entry of type 05, 0f or 85 is an extended
-//! partition: a chain of sectors of the same form, of which the first entry is
-//! a logical partition, relative to that sector, and the second the next
-//! sector of the chain, relative to the extended partition.
+//! The PC's partition table: four entries at byte 446 of the first sector, and the signature 55 AA
+//! at 510.
+//!
+//! An entry of type 05, 0f or 85 is an extended partition: a chain of sectors of the same form. In
+//! each, the first entry is a logical partition, relative to that sector. The second one is the
+//! next sector of the chain, relative to the extended partition.
 
 use super::partition::{Partition, Scheme, array, read_up_to, stretch};
 use std::collections::BTreeSet;
@@ -10,10 +11,10 @@ use volary_core::{BlockDevice, Error, Result};
 
 const SECTOR: u64 = 512;
 
-/// The type of the partition that stands for a GPT.
+/// The type of the partition that protects a GPT.
 pub(super) const PROTECTIVE: &str = "0xee";
 
-/// More logical partitions than any system takes; the chain ends there.
+/// The most logical partitions, more than any system supports. The chain ends there.
 const LOGICAL_MAX: usize = 128;
 
 /// One of the four entries.
@@ -33,9 +34,8 @@ impl Entry {
     }
 }
 
-/// Returns the partitions, or none if there is no such table. The boot sector of a
-/// FAT volume has the signature as well: what has an impossible entry is
-/// taken for one.
+/// Returns the partitions, or none if there is no MBR. The boot sector of a FAT volume has the same
+/// signature. So a sector with an impossible entry is taken for one.
 pub(super) fn read(dev: &dyn BlockDevice) -> Result<Vec<Partition>> {
     let size = dev.geometry().size;
     let Some(entries) = entries(&read_up_to(dev, 0, SECTOR as usize)?) else {
@@ -68,7 +68,7 @@ fn overlap<'a>(used: impl Iterator<Item = &'a Entry>) -> bool {
     all.iter().zip(later).any(|(a, b)| a.1 > u64::from(b.0))
 }
 
-/// Walks the chain of an extended partition. Each sector is read once.
+/// Follows the chain of an extended partition. Each sector is read at most once.
 fn logical(dev: &dyn BlockDevice, extended: &Entry, found: &mut Vec<Partition>) -> Result<()> {
     let size = dev.geometry().size;
     let base = u64::from(extended.first);

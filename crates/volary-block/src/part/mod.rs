@@ -1,11 +1,11 @@
-//! Partitions: where they lie, in tables of three kinds.
+//! Finds partitions in tables of three kinds.
 //!
-//! Every byte of a table may be wrong. A partition is listed only if it lies
-//! whole on the device; a table that contradicts itself is `Corrupt`; a device
-//! without a table has no partitions. GPT counts only under an MBR that says
-//! so (type ee), as UEFI asks: else a table left on a disk that was given
-//! another use would be found. Sectors are tried at 512 and, for GPT,
-//! at 4096 bytes too, since images of disks with such sectors do not say so.
+//! Every byte of a table may be wrong. A partition is listed only if it lies wholly on the device.
+//! A table that contradicts itself is `Corrupt`, and a device without a table has no partitions.
+//!
+//! A GPT is valid only under an MBR that announces it (type ee), as UEFI requires. Otherwise, an
+//! old table on a reused disk would be found. A GPT is searched with sectors of 512 and of 4096
+//! bytes, because images of disks with such sectors do not tell.
 
 mod bsd;
 mod gpt;
@@ -16,8 +16,8 @@ pub use partition::{Partition, Scheme};
 
 use volary_core::{BlockDevice, Error, Kind, Result, escape};
 
-/// Returns the partitions of `dev`, in the order of the table; those of a disklabel
-/// inside a partition follow that partition.
+/// Returns the partitions of `dev`, in the order of the table. Those of a disklabel inside a
+/// partition follow that partition.
 ///
 /// # Errors
 /// `Corrupt` for a table that contradicts itself; `Io`.
@@ -50,10 +50,10 @@ pub fn partitions(dev: &dyn BlockDevice) -> Result<Vec<Partition>> {
     Ok(all)
 }
 
-/// Returns the partition of `dev` called `id`.
+/// Returns the partition of `dev` with the id `id`.
 ///
 /// # Errors
-/// `NotFound`, naming those that there are; those of [`partitions`].
+/// `NotFound`, naming the existing ones; those of [`partitions`].
 pub fn partition(dev: &dyn BlockDevice, id: &str) -> Result<Partition> {
     let all = partitions(dev)?;
     if let Some(p) = all.iter().find(|p| p.id == id) {

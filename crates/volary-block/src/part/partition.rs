@@ -1,4 +1,4 @@
-//! A partition, and how tables are read.
+//! A partition, and helpers to read tables.
 
 use crate::Slice;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use volary_core::{BlockDevice, Result};
 /// A kind of table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheme {
-    /// The PC's table of four, with logical partitions in an extended one.
+    /// The PC's table of four entries, with logical partitions in an extended one.
     Mbr,
     /// UEFI's table.
     Gpt,
@@ -15,22 +15,22 @@ pub enum Scheme {
     Bsd,
 }
 
-/// A stretch of a device that a table names.
+/// A range of a device that a partition table describes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Partition {
-    /// What it is called after `#`: `2` is the second of MBR or GPT, `5` the
-    /// first logical one, `a` the first of a disklabel, `2a` the first of a
-    /// disklabel in the second partition.
+    /// Its id, which follows `#` in a name. `2` is the second partition of an MBR or GPT, and `5`
+    /// the first logical one. `a` is the first one of a disklabel, and `2a` the first one of a
+    /// disklabel in partition `2`.
     pub id: String,
-    /// First byte.
+    /// The first byte.
     pub offset: u64,
-    /// Length in bytes, not 0.
+    /// The length in bytes, which is not 0.
     pub len: u64,
-    /// Which table names it.
+    /// The kind of table that it is from.
     pub scheme: Scheme,
-    /// Its type as the table has it: `0x0c`, a GUID, or a number.
+    /// Its type in the form of the table: `0x0c`, a GUID, or a number.
     pub kind: String,
-    /// The name that GPT gives it; else empty.
+    /// Its name in a GPT, otherwise empty.
     pub name: String,
 }
 
@@ -52,12 +52,12 @@ pub(super) fn read_up_to(dev: &dyn BlockDevice, offset: u64, len: usize) -> Resu
     Ok(bytes)
 }
 
-/// Returns the `N` bytes at `at`, if they are there.
+/// Returns the `N` bytes at `at`, if `bytes` is long enough.
 pub(super) fn array<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
     bytes.get(at..)?.first_chunk().copied()
 }
 
-/// Returns where a run of sectors lies in bytes, if it is not empty and on the device.
+/// Returns the byte range of a run of sectors, if it is not empty and lies on the device.
 pub(super) fn stretch(first: u64, count: u64, sector: u64, size: u64) -> Option<(u64, u64)> {
     let offset = first.checked_mul(sector)?;
     let len = count.checked_mul(sector)?;

@@ -21,7 +21,7 @@ fn put_mbr(sector: &mut [u8], entries: &[(u8, u32, u32)]) {
     sector[510..512].copy_from_slice(&[0x55, 0xaa]);
 }
 
-/// A label over (type, first, count), with a right sum.
+/// Writes a label with these entries (type, first, count) and a valid checksum.
 fn put_label(at: &mut [u8], big: bool, entries: &[(u8, u32, u32)]) {
     let order = |v: u32| {
         if big {
@@ -181,7 +181,7 @@ fn a_label_with_a_wrong_sum_is_corrupt() {
     assert_eq!(e.as_corrupt().unwrap().what, "d_checksum");
 }
 
-/// Returns an image with a GPT of two partitions, made by another's code.
+/// Returns an image with a GPT of two partitions, made by the `gpt` crate.
 fn with_gpt(sector: ::gpt::disk::LogicalBlockSize) -> Vec<u8> {
     let len = 4 << 20;
     let sectors = (len / u64::from(u32::try_from(sector.as_u64()).unwrap())) as u32;
@@ -238,8 +238,8 @@ fn a_table_under_an_mbr_of_another_use_is_not_read() {
     assert_eq!(list(image), []);
 }
 
-/// Reads the table of a damaged image: an answer or an error, no more, and
-/// every partition given is on the device.
+/// Reads the table of a damaged image. It must return partitions or an error, and every returned
+/// partition must be on the device.
 fn survives(mut image: Vec<u8>, damage: &[(u16, u8)]) {
     for (at, byte) in damage {
         let at = usize::from(*at) % image.len();

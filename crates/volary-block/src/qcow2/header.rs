@@ -1,28 +1,28 @@
-//! The header of a qcow2 image (QEMU's docs/interop/qcow2.txt), as far as it
-//! must be right before the image is opened.
+//! Checks the header of a qcow2 image (QEMU's docs/interop/qcow2.txt), as far as necessary before
+//! the image is opened.
 
 use crate::magic::{HEADER_LEN, MAGIC};
 use volary_core::{Error, Kind, Result, escape};
 
-/// The largest cluster that QEMU takes, as a power of two.
+/// The largest cluster that QEMU supports, as a power of two.
 const CLUSTER_BITS_MAX: u32 = 21;
 
 /// An image whose content is in another file.
 const EXTERNAL_DATA: u64 = 1 << 2;
 
-/// Where the name of the image below stands, if there is one.
+/// Where the name of the backing file is in the header, if there is one.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Backing {
     pub(super) offset: u64,
     pub(super) len: usize,
 }
 
-/// The tables of an image, which [`check`] has found to lie inside the file.
+/// The tables of an image. [`check`] has verified that they lie inside the file.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tables {
     /// The size of a cluster, as a power of two.
     pub(super) cluster_bits: u32,
-    /// Bits of a refcount: 1 to 64, a power of two.
+    /// Bits of a refcount: a power of two, 1 to 64.
     pub(super) count_bits: u32,
     /// Offset and length of the refcount table, in bytes.
     pub(super) refcounts: (u64, u64),
@@ -37,7 +37,7 @@ pub(super) struct Tables {
 pub(super) fn tables(bytes: &[u8]) -> Result<Tables> {
     let header = Header { bytes, file_len: 0 };
     let order = match header.u32(4) {
-        // Version 2 has refcounts of 16 bits.
+        // Version 2 always has 16-bit refcounts.
         2 => 4,
         _ => header.u32(96),
     };
@@ -58,24 +58,23 @@ pub(super) fn tables(bytes: &[u8]) -> Result<Tables> {
     })
 }
 
-/// The bytes of a header, its numbers big-endian.
+/// The bytes of a header, with big-endian numbers.
 struct Header<'a> {
     bytes: &'a [u8],
     file_len: u64,
 }
 
-/// Returns how many bytes an image holds; `None` if this is no header of one.
+/// Returns how many bytes the image holds, or `None` if this is not a qcow2 header.
 pub(super) fn size(bytes: &[u8]) -> Option<u64> {
     let is_one = field(bytes, 0) == Some(MAGIC);
     field(bytes, 24).map(u64::from_be_bytes).filter(|_| is_one)
 }
 
-/// Checks the header of an image of `file_len` bytes: its tables must lie in
-/// the file, so that no memory is asked for that the file does not have. Gives
-/// what it stands on.
+/// Checks the header of an image of `file_len` bytes. Its tables must lie in the file, so that no
+/// more memory is allocated than the file has bytes. Returns its backing file, if it has one.
 ///
 /// # Errors
-/// `Corrupt`, naming the field; `Unsupported` for encryption and other files.
+/// `Corrupt`, naming the field; `Unsupported` for encryption, and for content in another file.
 pub(super) fn check(bytes: &[u8], file_len: u64) -> Result<Option<Backing>> {
     if field(bytes, 0) != Some(MAGIC) || bytes.len() < HEADER_LEN {
         let found = escape(bytes.get(..4).unwrap_or_default()).to_string();
@@ -129,7 +128,7 @@ impl Header<'_> {
         Err(Error::note(Kind::Unsupported, words))
     }
 
-    /// Checks that what the field at `at` gives the length of is in the file.
+    /// Checks that a table lies in the file. Its length comes from the field at `at`.
     fn check_table(&self, what: &'static str, at: u64, offset: u64, len: u64) -> Result<()> {
         if offset
             .checked_add(len)
@@ -142,12 +141,12 @@ impl Header<'_> {
         Err(Error::corrupt(what, at, found, expected))
     }
 
-    /// Checks that the L1 table lies in the file and covers the whole size, as QEMU does. At the next write
-    /// imago would enlarge a table that is too small, to whatever the size claims.
+    /// Checks that the L1 table lies in the file, and covers the whole size, as QEMU does. At the
+    /// next write, imago would enlarge a table that is too small to whatever the size claims.
     fn check_l1(&self, size: u64, bits: u32) -> Result<()> {
         let entries = u64::from(self.u32(36));
         self.check_table("l1_size", 36, self.u64(40), entries * 8)?;
-        // An L1 entry refers to a cluster of L2 entries, 8 bytes each, and an L2 entry to a cluster.
+        // An L1 entry refers to a cluster of 8-byte L2 entries, and an L2 entry to a cluster.
         let needed = size.div_ceil(1 << (2 * bits - 3));
         if entries >= needed {
             return Ok(());

@@ -1,4 +1,4 @@
-//! A device in a qcow2 image, by way of the imago crate.
+//! A device in a qcow2 image, by the imago crate.
 
 mod header;
 mod refcounts;
@@ -21,31 +21,32 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use volary_core::{BlockDevice, Error, Geometry, Kind, Result, escape};
 
-/// The content of a qcow2 image of version 2 or 3, compressed clusters and
-/// internal snapshots included. The file is locked as by [`FileDevice`](crate::FileDevice).
+/// The content of a qcow2 image of version 2 or 3, including compressed clusters and internal
+/// snapshots. The file is locked as by [`FileDevice`](crate::FileDevice).
 ///
-/// Not durable before a flush, as of any device; clusters that were written
-/// first since the last flush read as they did before after a crash.
+/// Writes are not durable before a flush, as on any device. A crash before it resets newly
+/// allocated clusters to their former content.
 pub struct Qcow2 {
     image: FormatAccess<Storage>,
     geometry: Geometry,
-    /// Something in the image led its reader astray: nothing it says holds.
+    /// Whether damage in the image has made imago panic. Nothing from the image can be trusted
+    /// then.
     broken: AtomicBool,
 }
 
 impl Qcow2 {
-    /// Opens the image at `path`. One that stands on another file is refused,
-    /// since opening it would read a file that its maker names.
+    /// Opens the image at `path`. An image with a backing file is refused, because opening it would
+    /// read a file that the image's author chose.
     ///
     /// # Errors
-    /// Those of [`FileDevice::open`](crate::FileDevice::open); `Corrupt`; `Unsupported` for what is
-    /// encrypted or stands on another file; `Io`.
+    /// Those of [`FileDevice::open`](crate::FileDevice::open); `Corrupt`; `Unsupported` for an
+    /// image that is encrypted or has a backing file; `Io`.
     pub fn open(path: impl AsRef<Path>, options: OpenOptions) -> Result<Self> {
         Self::open_with(path.as_ref(), options, false)
     }
 
-    /// Makes an image of `size` bytes, all zeros, with clusters of 64 KiB, where there is no
-    /// file or an empty one.
+    /// Creates an image of `size` zero bytes, with clusters of 64 KiB. The file must not exist, or
+    /// be empty.
     ///
     /// # Errors
     /// As [`FileDevice::create`](crate::FileDevice::create).
@@ -70,13 +71,13 @@ impl Qcow2 {
         };
         let made = caught(make).map_err(|_| led_astray())?;
         made.map_err(|e| {
-            // What could not be made whole is not left behind.
+            // A file that could not be completed is not left behind.
             let _ = std::fs::remove_file(path);
             not_made(&e)
         })
     }
 
-    /// Returns how many bytes the image in a file holds; `None` if it is no qcow2 one.
+    /// Returns how many bytes the image in a file holds, or `None` if it is not a qcow2 image.
     ///
     /// # Errors
     /// `Io`.
@@ -91,11 +92,11 @@ impl Qcow2 {
         Ok(header::size(&head))
     }
 
-    /// Opens the image at `path`, and the files that it stands on, whichever
-    /// they are: for images whose maker is trusted.
+    /// Opens the image at `path` and its backing files, whichever these are. This is only for
+    /// images from a trusted author.
     ///
     /// # Errors
-    /// As [`open`](Self::open), but for the other files.
+    /// As [`open`](Self::open), except that backing files are accepted.
     pub fn open_with_backing(path: impl AsRef<Path>, options: OpenOptions) -> Result<Self> {
         Self::open_with(path.as_ref(), options, true)
     }
@@ -116,7 +117,7 @@ impl Qcow2 {
             }
         };
         let image = caught(open).map_err(|_| led_astray())?.map_err(|e| {
-            // It may have words of the image's own.
+            // The text may contain words from the image itself.
             let why = e.to_string();
             let why = escape(why.as_bytes());
             Error::note(
@@ -137,8 +138,8 @@ impl Qcow2 {
         })
     }
 
-    /// Lets imago do something. If it panics, as it may on an image that
-    /// contradicts itself, the image is not used any more.
+    /// Runs an operation of imago. It may panic on an image that contradicts itself. The image is
+    /// not used any more then.
     fn run(
         &self,
         doing: &'static str,
@@ -163,13 +164,13 @@ thread_local! {
     static CATCHES: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Returns whether a panic of this thread is caught, and told of as an error: a panic hook need not tell of
-/// it as well.
+/// Returns whether a panic of this thread is caught and reported as an error. A panic hook need not
+/// report it as well.
 pub fn catches_panic() -> bool {
     CATCHES.try_with(Cell::get).unwrap_or(false)
 }
 
-/// Lets imago do something that may panic.
+/// Runs an operation of imago that may panic.
 fn caught<T>(work: impl FnOnce() -> T) -> std::thread::Result<T> {
     let before = CATCHES.replace(true);
     let done = catch_unwind(AssertUnwindSafe(work));
@@ -229,7 +230,7 @@ impl BlockDevice for Qcow2 {
     }
 
     fn write_gather(&self, offset: u64, parts: &[&[u8]]) -> Result<()> {
-        // One look at the image's tables for all, worth more than the copy.
+        // A single lookup in the image's tables is worth more than avoiding the copy.
         self.write_at(offset, &parts.concat())
     }
 

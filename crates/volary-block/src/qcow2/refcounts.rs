@@ -1,4 +1,5 @@
-//! Refcounts (docs/interop/qcow2.txt, "Host cluster management"), as far as they must be right before a write.
+//! Checks refcounts (docs/interop/qcow2.txt, "Host cluster management"), as far as necessary before
+//! a write.
 
 use super::header::Tables;
 use crate::file::io_error;
@@ -9,9 +10,9 @@ use volary_core::{Error, Result};
 /// The bits of a refcount table entry that hold an offset.
 const OFFSET: u64 = 0xffff_ffff_ffff_fe00;
 
-/// Checks that the clusters of the header, the refcount table and the L1 table have a refcount above 0.
-/// Otherwise imago may allocate them for data. Without the refcount block of cluster 0 it recurses until
-/// the stack is full.
+/// Checks that the clusters of the header, the refcount table and the L1 table have a refcount
+/// above 0. Otherwise, imago may allocate them for data. Without the refcount block of cluster 0,
+/// it recurses until the stack overflows.
 ///
 /// # Errors
 /// `Corrupt`, with the place of the refcount; `Io`.
@@ -31,7 +32,7 @@ pub(super) fn check(file: &File, tables: &Tables) -> Result<()> {
     Ok(())
 }
 
-/// Looks up refcounts; keeps the refcount block that was read last.
+/// Looks up refcounts. Keeps the last refcount block.
 struct Counts<'a> {
     file: &'a File,
     tables: &'a Tables,

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use tempfile::TempDir;
 
-/// Runs QEMU's tool, or says that it is not there.
+/// Runs QEMU's tool. If it is not installed, prints so and returns `None`.
 fn qemu_img(args: &[&str]) -> Option<String> {
     match Command::new("qemu-img").args(args).output() {
         Ok(out) => {
@@ -25,7 +25,7 @@ fn text(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
-/// Returns a new image by QEMU.
+/// Returns a new image made by QEMU.
 fn image(options: &str, size: &str) -> Option<(TempDir, PathBuf)> {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.qcow2");
@@ -288,7 +288,8 @@ fn a_panic_of_imago_is_told_as_an_error_alone() {
     assert_eq!(told.try_iter().collect::<Vec<_>>(), [true, false]);
 }
 
-/// Written, such an image would lose its tables, or imago would recurse until the stack is full.
+/// A write to such an image could overwrite its tables, or make imago recurse until the stack
+/// overflows.
 #[test]
 fn an_image_that_does_not_count_its_own_tables_is_read_and_not_written() {
     for bits in ["1", "4", "16", "64"] {

@@ -7,8 +7,7 @@
 //! | 12 | Argon2id: memory in KiB, passes, lanes |
 //! | 24 | salt, 16 bytes |
 //! | 40 | nonce, 24 bytes |
-//! | 64 | master key, 32 bytes, and tag, 16: XChaCha20-Poly1305 under the key that Argon2id derives
-//! from the passphrase, bound to bytes 0 to 40 |
+//! | 64 | master key, 32 bytes, and tag, 16: XChaCha20-Poly1305 under the key that Argon2id derives from the passphrase, bound to bytes 0 to 40 |
 
 use crate::Outside;
 use argon2::{Algorithm, Argon2, Params, Version};

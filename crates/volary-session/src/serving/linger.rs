@@ -6,7 +6,6 @@
 //! that answers them stays awake for the next one. It uses only processor time that nobody else
 //! wants: the thread yields at each look, and only one thread of the process polls at a time. After
 //! vain polls it polls more rarely.
-//! looks in vain it does so more rarely.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::AsFd;

@@ -6,7 +6,8 @@ use crate::inodes::node::Nodes;
 use volary_core::{Ctx, FileKind, NodeId, Prefetch};
 use volary_ondisk::ahead::{AHEAD_MAX, Stretch};
 
-/// Reads what the hint names into the cache. Ignores errors.
+/// Reads what the hint names into the cache. Errors are ignored: the call that needs the data
+/// reports them.
 pub(crate) fn prefetch(
     (known, reader): (&Nodes, &Reader<'_>),
     cx: &Ctx<'_>,
@@ -35,7 +36,7 @@ pub(crate) fn prefetch(
     }
 }
 
-/// Adds the block of an inode, and the head of its group, which says whether the inode is in use.
+/// Adds the block of an inode and the head of its group. The head says whether the inode is in use.
 fn add_inode(reader: &Reader<'_>, ino: u64, blocks: &mut Vec<Stretch>) {
     let volume = reader.volume;
     if let Some(at) = volume.inode_at(ino) {

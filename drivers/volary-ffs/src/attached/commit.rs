@@ -1,24 +1,30 @@
 //! The order of writes.
 //!
-//! The rules are those of soft updates (Ganger and Patt, 1994): what a pointer leads to is on
-//! the disk before the pointer; nothing is used again before the last pointer to it is gone
-//! there; an old name goes after the new one came. All changes between two commits are an
-//! *epoch*. A commit brings it to the disk in these steps, with a flush after each that wrote:
+//! The rules are those of soft updates (Ganger and Patt, 1994):
 //!
-//! 1. content, records of quotas, new directories' blocks, new indirect blocks, UFS2's inodes made zero: nothing
-//!    on the disk leads there yet;
-//! 2. inodes, with as many links as they may have while the epoch is brought to the disk;
-//!    those of directories that were there as they were, but for links; pointers in indirect
-//!    blocks that were there; heads of groups of which more inodes count as written;
+//! - What a pointer leads to is on the disk before the pointer.
+//! - Nothing is used again before the last pointer to it is gone from the disk.
+//! - An old name is removed only after the new one is on the disk.
+//!
+//! All changes between two commits are an *epoch*. A commit brings the epoch to the disk in these
+//! steps, with a flush after each step that wrote:
+//!
+//! 1. content, quota records, blocks of new directories, new indirect blocks, and zeroed UFS2
+//!    inodes: nothing on the disk leads there yet;
+//! 2. inodes, with the highest link count that they may have during the commit; existing
+//!    directories keep their old inode but for the link count; pointers in existing indirect
+//!    blocks; heads of groups in which more inodes count as initialised;
 //! 3. directories' sectors, and inodes of directories that have grown;
 //! 4. `..` of directories that were moved;
 //! 5. sectors that a rename took an entry out of;
-//! 6. inodes as they are, those that are free too; maps and sums.
+//! 6. all changed inodes in their final state, the freed ones too; maps and sums.
 //!
-//! Before all that, blocks that were taken in the epoch are moved into clusters (`realloc`): nothing of them is
-//! named on the disk. What was given back in the epoch can be taken again then. What a power cut leaves is
-//! mended by `fsck -p`: inodes without a name, links that are counted too high, two names of
-//! a directory that was moved, maps, sums and records of quotas that are wrong.
+//! Before all that, blocks that were taken in the epoch are moved into clusters (`realloc`),
+//! because nothing on the disk points to them yet. After the commit, what the epoch freed can be
+//! allocated again.
+//!
+//! `fsck -p` repairs what a power cut leaves: inodes without a name, link counts that are too high,
+//! two names of a moved directory, and wrong maps, sums and quota records.
 
 use crate::attached::head::Head;
 use crate::change::epoch::{ADDITIONS, Epoch, PARENTS, POINTERS, REMOVALS};
@@ -32,10 +38,10 @@ use volary_core::{FileKind, Result, Time};
 
 /// Inodes that may be changed before a commit.
 const DIRTY_MAX: usize = 8192;
-/// Pieces of the volume that may be taken or given back before a commit.
+/// Extents of the volume that may be allocated or freed before a commit.
 const PIECES_MAX: usize = 65_536;
 
-/// Returns whether so much has been changed that it is time for a commit.
+/// Returns whether enough has changed that a commit is due.
 pub(crate) fn is_due(reader: &Reader<'_>, nodes: &Nodes, alloc: &Alloc, held_max: u64) -> bool {
     nodes.dirty() > DIRTY_MAX || alloc.held() > PIECES_MAX || reader.cache.held() > held_max
 }
@@ -43,7 +49,7 @@ pub(crate) fn is_due(reader: &Reader<'_>, nodes: &Nodes, alloc: &Alloc, held_max
 /// Brings the epoch to the disk and ends it.
 ///
 /// # Errors
-/// `Io`, `Corrupt`: what is on the disk is what `fsck -p` mends.
+/// `Io`, `Corrupt`: `fsck -p` can then repair what is on the disk.
 pub(crate) fn commit(
     reader: &Reader<'_>,
     nodes: &mut Nodes,
@@ -97,7 +103,7 @@ fn step(reader: &Reader<'_>, stage: Stage) -> Result<()> {
     reader.cache.flush_written()
 }
 
-/// Writes an inode, with at least so many links.
+/// Writes an inode with a link count of at least `links`.
 fn write(reader: &Reader<'_>, inode: &Inode, links: u32) -> Result<()> {
     let mut inode = inode.clone();
     inode.nlink = inode.nlink.max(i16::try_from(links).unwrap_or(i16::MAX));
@@ -105,14 +111,14 @@ fn write(reader: &Reader<'_>, inode: &Inode, links: u32) -> Result<()> {
     reader.cache.write(inode.at, &inode.bytes, Stage::DATA)
 }
 
-/// Returns whether it is a directory that the disk has, so that its names show as soon as its inode
-/// leads to them.
+/// Returns whether `node` is a directory that the disk already has. Its new names are visible as
+/// soon as its inode leads to them.
 fn is_shown(node: &Node) -> bool {
     let was_dir = node.disk.kind() == Some(FileKind::Dir);
     was_dir && !node.is_gone()
 }
 
-/// What is behind the end of files that were cut, as far as they have room there.
+/// Writes zeros between the end of each truncated file and the end of its last block.
 fn zero_tails(reader: &Reader<'_>, nodes: &Nodes, epoch: &mut Epoch) -> Result<()> {
     let volume = reader.volume;
     for ino in std::mem::take(&mut epoch.cut) {

@@ -20,15 +20,15 @@ use volary_core::{
     SetQuota, StatFs,
 };
 
-/// Longest target of a symlink that is made, in bytes.
+/// The longest target of a symlink that is created, in bytes.
 const SYMLINK_MAX: usize = 4095;
 
-/// The code of `ioctl` that sets the percent kept for root, to a number of 32 bits, the
-/// lowest byte first: `_IOW('V', 1, int)`.
+/// The `ioctl` code that sets the percentage kept for root. The argument is a 32-bit little-endian
+/// number: `_IOW('V', 1, int)`.
 const SET_MINFREE: u32 = 0x4004_5601;
 
-/// The code of `ioctl` that sets parameters, to a line of options as `tune` takes them, with
-/// zeros behind: `_IOW('V', 2, char[256])`.
+/// The `ioctl` code that sets parameters. The argument is a line of options as `tune` takes them,
+/// padded with zeros: `_IOW('V', 2, char[256])`.
 const TUNE: u32 = 0x4100_5602;
 
 /// An attached volume.
@@ -56,7 +56,7 @@ impl FfsFs {
         })
     }
 
-    /// Returns what a change has made.
+    /// Returns the entry for an inode that a change has made.
     fn made(&self, inode: Result<Inode>) -> Result<Entry> {
         let inode = inode?;
         self.0
@@ -66,7 +66,7 @@ impl FfsFs {
     /// Returns the inode that an entry leads to.
     ///
     /// # Errors
-    /// `Corrupt` if it is none, or free; `Io`.
+    /// `Corrupt` if there is no such inode, or it is free; `Io`.
     fn follow(state: &State, reader: &Reader<'_>, dir: &Inode, ino: u32) -> Result<Inode> {
         state.nodes.inode(reader, ino.into()).map_err(|e| {
             if e != Kind::Stale {
@@ -102,7 +102,7 @@ impl FfsFs {
         self.made(self.0.change(cx, |tree| tree.make(dir, name, new, set)))
     }
 
-    /// Returns a file's inode by an open of it, for a change.
+    /// Returns a file's open, for a change of its content.
     fn to_change(&self, open: OpenId) -> Result<Open> {
         let open = self.0.to_change(open)?;
         match open.mode {
@@ -227,7 +227,7 @@ impl FileSystem for FfsFs {
             let mut entries = Dir::new(reader, &inode)?;
             list(&mut entries, from, &mut |entry, next| {
                 cx.check_cancel()?;
-                // Nobody could ask for a name that is none; `.` and `..` are of that kind.
+                // Nobody could ask for a name that is not valid. `.` and `..` are among those.
                 if !entry.is_used() || Name::new(entry.name).is_err() {
                     return Ok(Took::Passed);
                 }
@@ -240,7 +240,7 @@ impl FileSystem for FfsFs {
                 }
                 let node = match state.nodes.inode(&reader, number) {
                     Ok(node) => node,
-                    // Told by its number: whoever looks at it learns what is wrong with it.
+                    // List it by its number alone: whoever looks it up gets the error.
                     Err(e) if e == Kind::Stale || e == Kind::Corrupt => {
                         let node = NodeId::new(number, 0).ok_or(Kind::Corrupt)?;
                         let kind = entry.kind.unwrap_or(FileKind::File);

@@ -1,4 +1,4 @@
-//! The first superblock of an attached volume, as it is written.
+//! The first superblock of an attached volume, in the form in which it is written.
 
 use crate::disk::ondisk::{FS_METACKHASH, Stored, Superblock, sb};
 use crate::disk::volume::Volume;
@@ -6,7 +6,7 @@ use crate::groups::summary::Sums;
 use crate::parameters::tune::Changes;
 use volary_core::Time;
 
-/// The first superblock, as it is written.
+/// The first superblock, in the form in which it is written.
 pub(crate) struct Head {
     pub(crate) at: u64,
     bytes: Vec<u8>,
@@ -25,7 +25,7 @@ impl Head {
         i8::from(clean).put(volume.order, &mut self.bytes, sb::CLEAN);
         0_i8.put(volume.order, &mut self.bytes, sb::FMOD);
         if volume.is_freebsd {
-            // Nobody believes hashes that are not kept up.
+            // A hash that is not kept up to date must not be marked as kept.
             let kept = volume.hashes.bits;
             let flags = volume.found.raw.fs_flags & !FS_METACKHASH;
             let flags = flags | if kept == 0 { 0 } else { FS_METACKHASH };
@@ -34,7 +34,7 @@ impl Head {
         }
     }
 
-    /// Returns the bytes to be written, with their check hash.
+    /// Returns the bytes to write, with their check hash.
     pub(crate) fn sealed(&mut self, volume: &Volume) -> &[u8] {
         volume
             .hashes
@@ -42,12 +42,12 @@ impl Head {
         &self.bytes
     }
 
-    /// Returns whether it says that the volume was cleanly left.
+    /// Returns whether this superblock says that the volume was cleanly left.
     pub(crate) fn is_clean(&self) -> bool {
         self.bytes.get(sb::CLEAN).is_some_and(|byte| byte & 1 == 1)
     }
 
-    /// Brings other parameters in; returns all fields.
+    /// Applies changed parameters. Returns all fields.
     pub(crate) fn change(&mut self, volume: &Volume, changes: &Changes) -> Superblock {
         let mut raw = Superblock::read(volume.order, &self.bytes);
         changes.apply(&mut raw);
@@ -55,12 +55,12 @@ impl Head {
         raw
     }
 
-    /// Brings a total in.
+    /// Stores the total of the groups' sums.
     pub(crate) fn set_total(&mut self, volume: &Volume, total: Sums) {
         put_total(volume, &mut self.bytes, total);
     }
 
-    /// Brings the sums in.
+    /// Stores the total of the groups' sums and the time.
     pub(crate) fn set_sums(&mut self, volume: &Volume, total: Sums, now: Time) {
         self.set_total(volume, total);
         if !volume.found.is_ufs2 {
@@ -73,8 +73,7 @@ impl Head {
     }
 }
 
-/// Brings the total of directories, free blocks, free inodes and free fragments into a
-/// superblock.
+/// Stores the total of directories, free blocks, free inodes and free fragments in a superblock.
 fn put_total(volume: &Volume, bytes: &mut [u8], total: Sums) {
     let small = total.map(|n| i32::try_from(n).unwrap_or(i32::MAX));
     if !volume.found.is_ufs2 {

@@ -1,5 +1,5 @@
-//! An attached volume: what is in memory of it, the commit, and the operations of the file system.
-//! May use all rooms above.
+//! An attached volume: its state in memory, the commit, and the operations of the file system. May
+//! use all rooms above.
 
 pub(crate) mod ahead;
 pub(crate) mod commit;

@@ -33,7 +33,7 @@ use volary_core::{
 };
 use volary_ondisk::retry::with_commits;
 
-/// Options of an attachment.
+/// Options for attaching.
 pub(crate) const OPTIONS: &[OptionSpec] = &[
     SUPERBLOCK,
     OptionSpec {
@@ -50,7 +50,7 @@ pub(crate) const OPTIONS: &[OptionSpec] = &[
     },
 ];
 
-/// Options of a check.
+/// Options for a check.
 pub(crate) const CHECK_OPTIONS: &[OptionSpec] = &[SUPERBLOCK];
 
 pub(crate) const SUPERBLOCK: OptionSpec = OptionSpec {
@@ -63,23 +63,23 @@ pub(crate) const SUPERBLOCK: OptionSpec = OptionSpec {
 pub(crate) struct Attached {
     pub(crate) volume: Volume,
     pub(crate) root: NodeId,
-    /// Why it takes no changes.
+    /// Why the volume takes no changes, if so.
     read_only: Option<&'static str>,
     cache: Cache,
     state: RwLock<State>,
     pub(crate) indexes: Mutex<Indexes>,
-    /// Bytes of ordered writes that make a commit.
+    /// Bytes of ordered writes that make a commit due.
     held_max: u64,
-    /// Each change is brought to the disk at once.
+    /// Each change is committed at once.
     is_synchronous: bool,
-    /// There are warnings of quotas that nobody has been given.
+    /// There are quota warnings that nobody has fetched.
     has_warnings: Arc<AtomicBool>,
 }
 
-/// What changes.
+/// What changes during an attachment.
 pub(crate) struct State {
     pub(crate) nodes: Nodes,
-    /// What is free, on a volume that takes changes.
+    /// The allocator, on a volume that takes changes.
     pub(crate) alloc: Option<Alloc>,
     pub(crate) quotas: Quotas,
     epoch: Epoch,
@@ -90,16 +90,18 @@ pub(crate) struct State {
     is_marked: bool,
 }
 
-/// How far an attachment is.
+/// The state of an attachment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Attached,
-    /// A write failed: it takes no more changes.
+    /// A write failed, so the volume takes no more changes.
     Failed,
     Detached,
 }
 
 impl State {
+    /// Checks that the volume is still attached.
+    ///
     /// # Errors
     /// `Stale` once it is detached.
     fn alive(&self) -> Result<()> {
@@ -109,6 +111,8 @@ impl State {
         }
     }
 
+    /// Returns the open with this id.
+    ///
     /// # Errors
     /// `Stale`.
     pub(crate) fn opened(&self, open: OpenId) -> Result<Open> {
@@ -117,13 +121,15 @@ impl State {
 }
 
 impl Attached {
+    /// Attaches a volume.
+    ///
     /// # Errors
-    /// `Invalid` for an option; `Corrupt` for a superblock or root that makes no sense; `Io`.
+    /// `Invalid` for an option; `Corrupt` for an invalid superblock or root directory; `Io`.
     pub(crate) fn new(dev: Arc<dyn BlockDevice>, how: &Attach) -> Result<Self> {
         Self::attach(dev, how, false)
     }
 
-    /// Attaches a volume that a check mends, whether it was cleanly left or not.
+    /// Attaches a volume for repair by a check, whether it was cleanly left or not.
     ///
     /// # Errors
     /// As [`new`](Self::new).
@@ -182,7 +188,7 @@ impl Attached {
         })
     }
 
-    /// Takes the warnings of those who have passed a soft limit.
+    /// Takes the warnings about users and groups that have passed a soft limit.
     pub(crate) fn warnings(&self) -> Vec<Finding> {
         match self.has_warnings.load(Ordering::Acquire) {
             true => self.state.write().quotas.warnings.untold.take(),
@@ -190,13 +196,15 @@ impl Attached {
         }
     }
 
-    /// Returns whether it was attached to take changes.
+    /// Returns whether the volume was attached to take changes.
     pub(crate) fn takes_changes(&self) -> bool {
         self.read_only.is_none()
     }
 
+    /// Checks that the volume takes changes.
+    ///
     /// # Errors
-    /// `Stale`; `ReadOnly`, with why.
+    /// `Stale`; `ReadOnly`, with the reason.
     fn writable(&self, state: &State) -> Result<()> {
         state.alive()?;
         if let Some(why) = self.read_only {
@@ -210,7 +218,7 @@ impl Attached {
         Ok(())
     }
 
-    /// Returns an open, to change what it is of.
+    /// Returns an open, for a change of its node.
     ///
     /// # Errors
     /// `Stale`; `ReadOnly`.
@@ -227,21 +235,21 @@ impl Attached {
         }
     }
 
-    /// Looks at the volume, while it is attached.
+    /// Calls `look` on the volume, while it is attached.
     ///
     /// # Errors
-    /// `Stale`; of `look`.
+    /// `Stale`; those of `look`.
     pub(crate) fn look<R>(&self, look: impl FnOnce(&State, Reader<'_>) -> Result<R>) -> Result<R> {
         let state = self.state.read();
         state.alive()?;
         look(&state, self.as_reader())
     }
 
-    /// Changes the volume: all that `act` does takes effect, or nothing. It is begun anew
-    /// after a commit that it asks for, or that may give it room.
+    /// Changes the volume atomically: all that `act` does takes effect, or nothing. If `act` asks
+    /// for a commit, or a commit may free enough room, `act` runs again after one.
     ///
     /// # Errors
-    /// `Stale`; `ReadOnly`; of `act`.
+    /// `Stale`; `ReadOnly`; those of `act`.
     pub(crate) fn change<R>(
         &self,
         cx: &Ctx<'_>,
@@ -256,8 +264,8 @@ impl Attached {
         })
     }
 
-    /// Changes the content of a file as `change` does. It is delayed even where all other
-    /// changes are not.
+    /// Changes the content of a file as `change` does. Content is delayed even on a volume that
+    /// commits all other changes at once.
     ///
     /// # Errors
     /// As [`change`](Self::change).
@@ -269,10 +277,10 @@ impl Attached {
         self.with_changes(|state| self.change_state(state, cx, act))
     }
 
-    /// Does `work`, which changes the volume, while nobody else does anything.
+    /// Runs `work`, which changes the volume, with exclusive access.
     ///
     /// # Errors
-    /// `Stale`; `ReadOnly`; of `work`.
+    /// `Stale`; `ReadOnly`; those of `work`.
     pub(crate) fn with_changes<R>(&self, work: impl FnOnce(&mut State) -> Result<R>) -> Result<R> {
         let mut guard = self.state.write();
         self.writable(&guard)?;
@@ -280,11 +288,11 @@ impl Attached {
         work(&mut guard)
     }
 
-    /// As [`change`](Self::change), in the course of `work` of
+    /// Changes the volume as [`change`](Self::change) does, within `work` of
     /// [`with_changes`](Self::with_changes).
     ///
     /// # Errors
-    /// Of `act`.
+    /// Those of `act`.
     pub(crate) fn change_state<R>(
         &self,
         state: &mut State,
@@ -298,7 +306,7 @@ impl Attached {
         )
     }
 
-    /// Does a change, or takes all of it back.
+    /// Runs a change, or takes all of it back if it fails.
     fn attempt<R>(
         &self,
         state: &mut State,
@@ -326,7 +334,7 @@ impl Attached {
         }
     }
 
-    /// Returns the tree, for a change at a time; whether it is root's.
+    /// Returns the tree for a change at time `now`. `is_root` says whether root makes it.
     fn tree<'a>(&'a self, state: &'a mut State, (now, is_root): (Time, bool)) -> Option<Tree<'a>> {
         let reader = self.as_reader();
         let (alloc, opens) = (state.alloc.as_mut()?, &state.opens);
@@ -349,12 +357,13 @@ impl Attached {
         state.alloc.as_ref().is_some_and(due)
     }
 
-    /// After a failure that leaves memory and disk apart, the volume takes no more changes.
+    /// Passes `result` on. After an error, memory and disk differ, so the volume takes no more
+    /// changes.
     fn or_fail<R>(&self, state: &mut State, result: Result<R>) -> Result<R> {
         result.inspect_err(|_| state.phase = Phase::Failed)
     }
 
-    /// Before the first change: the disk must say that the volume was not cleanly left.
+    /// Marks the volume on the disk as not cleanly left, before the first change.
     fn mark(&self, state: &mut State) -> Result<()> {
         if state.is_marked {
             return Ok(());
@@ -374,10 +383,10 @@ impl Attached {
         self.cache.flush_written()
     }
 
-    /// Brings the epoch to the disk.
+    /// Commits the epoch to the disk.
     ///
     /// # Errors
-    /// `Corrupt`; `Io`: the volume takes no more changes then.
+    /// `Corrupt`; `Io`. After either, the volume takes no more changes.
     pub(crate) fn commit_state(&self, state: &mut State, now: Time) -> Result<()> {
         let moved = self.realloc(state, now);
         self.or_fail(state, moved)?;
@@ -391,7 +400,7 @@ impl Attached {
         self.or_fail(state, result)
     }
 
-    /// Moves blocks that are to be written for the first time into clusters.
+    /// Moves blocks that have never been written into clusters.
     fn realloc(&self, state: &mut State, now: Time) -> Result<()> {
         for (ino, lbn) in std::mem::take(&mut state.epoch.scattered) {
             let Some(mut tree) = self.tree(state, (now, true)) else {
@@ -420,8 +429,7 @@ impl Attached {
         self.commit_state(&mut state, now)
     }
 
-    /// Goes by other parameters from now on; they are in the superblock and its replicas when it
-    /// returns.
+    /// Sets other parameters. When it returns, they are in the superblock and its replicas.
     ///
     /// # Errors
     /// `Stale`; `ReadOnly`; `Corrupt`; `Io`.
@@ -437,7 +445,7 @@ impl Attached {
         })
     }
 
-    /// Ends the attachment. What is open without a name goes.
+    /// Ends the attachment. Nodes that are open but have no name are freed.
     ///
     /// # Errors
     /// `ReadOnly` after a failure; `Corrupt`; `Io`.
@@ -474,12 +482,12 @@ impl Attached {
     }
 }
 
-/// When a change is made, and whether root makes it.
+/// Returns the time of a change, and whether root makes it.
 fn by(cx: &Ctx<'_>) -> (Time, bool) {
     (cx.now, cx.cred.is_root())
 }
 
-/// Why a volume takes no changes, if it cannot.
+/// Returns why a volume cannot take changes, or `None` if it can.
 fn why_not(
     volume: &Volume,
     (sector, is_clean): (u32, bool),
@@ -514,7 +522,7 @@ fn why_not(
 /// Returns the root directory.
 ///
 /// # Errors
-/// `Corrupt` if it is none; `Io`.
+/// `Corrupt` if it is not a directory; `Io`.
 pub(crate) fn root(reader: &Reader<'_>) -> Result<Inode> {
     let inode = reader.inode_as_it_is(UFS_ROOTINO.into())?;
     if inode.kind() != Some(FileKind::Dir) {

@@ -1,8 +1,7 @@
-//! Quotas as a user sees and sets them: bytes and nodes, limits that may be reached.
+//! Quotas as a user sees and sets them: bytes and nodes, with limits that may be reached.
 //!
-//! The files keep the first number that is refused, as 4.2BSD's did (its comment says
-//! "maximum # allocated inodes + 1"), so that a limit is one less; NetBSD shows them so as
-//! well.
+//! The quota files keep the first number that is refused, as 4.2BSD's did (its comment says
+//! "maximum # allocated inodes + 1"). A limit shown here is therefore one less, as on NetBSD.
 
 use crate::attached::operations::{Attached, State};
 use crate::quota::{Counts, Form, Grace, QuotaFile, Record, Share, form_of};
@@ -12,16 +11,16 @@ use volary_core::{
     Result, SetAttr, SetQuota, Time,
 };
 
-/// Bytes of what `dqb_curblocks` counts, and inodes of what `dqb_curinodes` does.
+/// The bytes that one `dqb_curblocks` stands for, and the inodes that one `dqb_curinodes` does.
 const UNITS: [u64; 2] = [512, 1];
-/// Records that one change makes room for.
+/// The most records that one change makes room for.
 const RECORDS: usize = 64;
 
-/// What is done to a record; the file's form and times of grace come with it.
+/// Changes a record. It gets the file's form and grace times too.
 type Change<'a> = dyn Fn(&mut Record, (Form, [Grace; 2])) -> Result<()> + 'a;
 
 impl Attached {
-    /// As [`FileSystem::quota`](volary_core::FileSystem::quota).
+    /// Returns a quota report; see [`FileSystem::quota`](volary_core::FileSystem::quota).
     ///
     /// # Errors
     /// `NotFound`; `Corrupt`; `Io`.
@@ -41,10 +40,10 @@ impl Attached {
         })
     }
 
-    /// As [`FileSystem::set_quota`](volary_core::FileSystem::set_quota).
+    /// Changes quotas; see [`FileSystem::set_quota`](volary_core::FileSystem::set_quota).
     ///
     /// # Errors
-    /// `ReadOnly`; `NotFound`; `Invalid`; `TooBig`; `Exists` for a quota file that is none;
+    /// `ReadOnly`; `NotFound`; `Invalid`; `TooBig`; `Exists` for a quota file that is not valid;
     /// `NoSpace`; `Corrupt`; `Io`.
     pub(crate) fn set_quota(&self, cx: &Ctx<'_>, of: QuotaOf, set: &SetQuota) -> Result<()> {
         match *set {
@@ -83,7 +82,7 @@ impl Attached {
         }
     }
 
-    /// Counts anew what everybody has taken, of quotas that are on.
+    /// Recounts the usage of all users and groups whose quotas are on.
     ///
     /// # Errors
     /// `NoSpace`; `Corrupt`; `Io`.
@@ -110,13 +109,14 @@ impl Attached {
         })
     }
 
-    /// Makes the file if there is none, with room for everybody's record, and counts.
+    /// Turns quotas on: creates the quota file if it is missing, with room for all records, and
+    /// counts.
     fn quota_on(&self, state: &mut State, cx: &Ctx<'_>, of: QuotaOf) -> Result<()> {
         if state.quotas.get(of).is_none() {
             let file = self.make_file(state, cx, of)?;
             state.quotas.set(of, Some(file));
         }
-        // What the counts are of is on the disk from here on.
+        // All that is to be counted is on the disk from here on.
         self.commit_state(state, cx.now)?;
         let ids = Counts::read(&self.as_reader(), of)?.all.into_keys();
         let ids: Vec<u32> = ids.collect();
@@ -143,11 +143,11 @@ impl Attached {
             }
             file.set(id, record);
         }
-        // Records are all that has changed.
+        // Only records have changed.
         self.commit_state(state, cx.now)
     }
 
-    /// Returns a new quota file, or the one that is there.
+    /// Returns the existing quota file, or a new one.
     fn make_file(&self, state: &mut State, cx: &Ctx<'_>, of: QuotaOf) -> Result<QuotaFile> {
         if let Some(file) = QuotaFile::find(&self.as_reader(), of)? {
             return Ok(file);
@@ -230,7 +230,7 @@ fn limit(
 }
 
 fn seconds(secs: u64) -> Result<i64> {
-    // 4.4BSD's files have 31 bits for it, and 0 is none of one's own.
+    // 4.4BSD's files have 31 bits for it, and 0 means that the user has no grace time of their own.
     let secs = i32::try_from(secs).map_err(|_| Kind::TooBig)?;
     Ok(secs.max(1).into())
 }

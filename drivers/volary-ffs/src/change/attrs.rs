@@ -17,10 +17,11 @@ pub(crate) struct Attrs<'e, 'a> {
 }
 
 impl Attrs<'_, '_> {
-    /// Changes attributes, but for the time of change.
+    /// Changes attributes, but not the time of change.
     ///
     /// # Errors
-    /// `Unsupported` for what the format has no room for; `TooBig`; `NoSpace`; `Corrupt`; `Io`.
+    /// `Unsupported` for an attribute that the format cannot store; `TooBig`; `NoSpace`; `Corrupt`;
+    /// `Io`.
     pub(crate) fn set(&mut self, set: &SetAttr) -> Step<()> {
         let map = &self.file.map;
         let (variant, now) = (map.volume().variant, map.edit.now);
@@ -59,11 +60,10 @@ pub(crate) struct Xattrs<'e, 'a> {
 }
 
 impl Xattrs<'_, '_> {
-    /// Sets an extended attribute, or takes it away.
+    /// Sets an extended attribute, or removes it if `value` is `None`.
     ///
     /// # Errors
-    /// `Unsupported` for a namespace that the format has none for; `NoXattr`; `TooBig`;
-    /// `NoSpace`.
+    /// `Unsupported` for a namespace that the format does not have; `NoXattr`; `TooBig`; `NoSpace`.
     pub(crate) fn set(&mut self, name: &[u8], value: Option<&[u8]>) -> Step<()> {
         let volume = self.map.volume();
         let inode = self.map.inode()?;

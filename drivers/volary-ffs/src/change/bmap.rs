@@ -1,4 +1,4 @@
-//! The block map of a file, to be changed: the pointers of the inode, and of indirect blocks.
+//! The block map of a file, open for changes: the pointers in the inode and in indirect blocks.
 
 use crate::change::edit::{Edit, Step};
 use crate::change::epoch::POINTERS;
@@ -12,16 +12,17 @@ use crate::inodes::inode::Inode;
 use volary_block::Stage;
 use volary_core::{Error, Kind, Result};
 
-/// Where a pointer stands.
+/// Where a pointer is stored.
 #[derive(Clone, Copy, Debug)]
 enum Slot {
     /// In the inode.
     Direct(usize),
-    /// In the indirect block that begins at a fragment, at that byte of the device.
+    /// In the indirect block that begins at fragment `block`, at byte `at` of the device.
     Indirect { block: u64, at: u64 },
 }
 
-/// Returns what is past the direct blocks: the level of indirection, and the index there.
+/// Returns the level of indirection of block `lbn`, and its index there. Returns `None` for a
+/// direct block, and for a block past the last level.
 fn level(nindir: u64, lbn: u64) -> Option<(u32, u64)> {
     let mut past = lbn.checked_sub(UFS_NDADDR)?;
     for level in 1..=3 {
@@ -67,7 +68,7 @@ impl<'a> Map<'_, 'a> {
         self.edit.inode(self.ino)
     }
 
-    /// Returns the file's inode, to be changed.
+    /// Returns the file's inode for a change.
     ///
     /// # Errors
     /// As [`inode`](Self::inode).
@@ -75,7 +76,7 @@ impl<'a> Map<'_, 'a> {
         Ok(&mut self.edit.node(self.ino)?.mem)
     }
 
-    /// Returns bytes of a pointer.
+    /// Returns the bytes that a pointer takes.
     fn width(&self) -> u64 {
         match self.volume().variant {
             Variant::Ufs2 => 8,
@@ -123,8 +124,8 @@ impl<'a> Map<'_, 'a> {
         Ok(Some(block.first))
     }
 
-    /// Returns where the pointer to block `lbn` stands; `None` in a hole, unless indirect blocks are
-    /// to be made.
+    /// Returns where the pointer to block `lbn` is stored. Returns `None` in a hole, unless `make`
+    /// asks for the indirect blocks.
     fn slot(&mut self, lbn: u64, make: bool) -> Step<Option<Slot>> {
         let Some((level, index)) = level(self.volume().nindir, lbn) else {
             return match usize::try_from(lbn) {
@@ -167,7 +168,8 @@ impl<'a> Map<'_, 'a> {
         Ok(None)
     }
 
-    /// Returns a new indirect block, all holes, at the start of the section that it leads to.
+    /// Returns a new indirect block, all holes, placed at the start of the section that it leads
+    /// to.
     fn new_indirect(&mut self, lbn: u64) -> Step<u64> {
         let before = self.pointer_before(lbn)?;
         let wish = self.room.wish(self.ino, lbn, before);
@@ -179,7 +181,7 @@ impl<'a> Map<'_, 'a> {
         Ok(run.first)
     }
 
-    /// Returns the block before `lbn`, if it is none of a hole.
+    /// Returns the block before `lbn`, or `None` if that is a hole.
     pub(crate) fn pointer_before(&mut self, lbn: u64) -> Step<Option<u64>> {
         match lbn.checked_sub(1) {
             Some(before) => Ok(Some(self.pointer(before)?).filter(|&first| first != 0)),
@@ -199,7 +201,7 @@ impl<'a> Map<'_, 'a> {
         })
     }
 
-    /// Sets the pointer to block `lbn`, with the indirect blocks that this needs.
+    /// Sets the pointer to block `lbn`, and makes the indirect blocks that this needs.
     ///
     /// # Errors
     /// `TooBig`; `NoSpace`; `Corrupt`; `Io`.
@@ -216,8 +218,8 @@ impl<'a> Map<'_, 'a> {
         Ok(())
     }
 
-    /// Returns room for block `lbn`: `count` fragments; and where the block before it is. Indirect
-    /// blocks are made first, so that the block comes behind them.
+    /// Allocates `count` fragments for block `lbn`. Also returns where the block before it is.
+    /// Indirect blocks are made first, so that the block can lie behind them.
     ///
     /// # Errors
     /// As [`set_pointer`](Self::set_pointer).
@@ -226,7 +228,7 @@ impl<'a> Map<'_, 'a> {
         let slot = self.slot(lbn, true)?;
         let before = self.pointer_before(lbn)?;
         let mut wish = self.room.wish(self.ino, lbn, before);
-        // Behind its indirect block, where that has just been made for it.
+        // Place it behind its indirect block, if that was just made for it.
         if let Some(Slot::Indirect { block, at }) = slot
             && at == block * volume.fsize
             && self.room.is_fresh(block)
@@ -249,7 +251,7 @@ impl<'a> Map<'_, 'a> {
         Ok((run, before))
     }
 
-    /// Counts fragments that the inode has got (`di_blocks`).
+    /// Adds fragments to the inode's count of sectors (`di_blocks`).
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
@@ -260,13 +262,13 @@ impl<'a> Map<'_, 'a> {
         Ok(())
     }
 
-    /// Returns what grows by block `lbn`, if room is kept for it.
+    /// Returns the file that grows by block `lbn`, if room is reserved for it.
     pub(crate) fn grower(&self, lbn: u64) -> Option<Grower> {
         let node = self.edit.nodes().get(self.ino);
         self.room.grower(node, lbn, self.edit.now)
     }
 
-    /// Gives back a piece of an inode.
+    /// Frees fragments of the inode.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
@@ -278,8 +280,8 @@ impl<'a> Map<'_, 'a> {
         Ok(())
     }
 
-    /// Frees all whole blocks from `keep` on, and the indirect blocks that led to them. The
-    /// last block is as long as the inode's size says.
+    /// Frees all whole blocks from `keep` on, and the indirect blocks that led to them. The length
+    /// of the last block follows from the inode's size.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
@@ -323,8 +325,8 @@ impl<'a> Map<'_, 'a> {
         Ok(())
     }
 
-    /// Frees what an indirect block leads to from `keep` on, and itself if nothing is kept:
-    /// true then.
+    /// Frees what an indirect block leads to from `keep` on. If nothing is kept, frees the block
+    /// itself and returns true.
     fn free_below(
         &mut self,
         inode: &Inode,
@@ -356,7 +358,7 @@ impl<'a> Map<'_, 'a> {
                     self.free_below(inode, (below, level - 1), kept, left)?
                 }
             };
-            // A block that goes as a whole may keep its pointers.
+            // A block that is freed as a whole may keep its pointers.
             if goes && keep > 0 {
                 self.write_pointer(block, at, 0)?;
             }

@@ -1,5 +1,5 @@
-//! A change under way: inodes, and bytes of the volume's own structures. All of it can be taken
-//! back until it is done.
+//! A change in progress: inodes, and bytes of the volume's own structures. All of it can be undone
+//! until it is done.
 
 use crate::inodes::blocks::Reader;
 use crate::inodes::inode::Inode;
@@ -11,10 +11,12 @@ use volary_ondisk::Undo;
 use volary_ondisk::inodes::Inode as _;
 pub(crate) use volary_ondisk::retry::{Step, Stop};
 
-/// Most links of an inode: what the BSDs allow, less one that counts twice while a name moves.
+/// The highest link count of an inode: what the BSDs allow, less one that counts twice while a name
+/// moves.
 pub(crate) const LINK_MAX: u32 = 32_766;
 
-/// The inodes and bytes of a change. What it takes of the volume is of [`Room`](crate::change::room::Room).
+/// The inodes and bytes of a change. [`Room`](crate::change::room::Room) has the space that it
+/// allocates.
 pub(crate) struct Edit<'a> {
     pub(crate) reader: Reader<'a>,
     pub(crate) now: Time,
@@ -23,7 +25,7 @@ pub(crate) struct Edit<'a> {
 }
 
 impl<'a> Edit<'a> {
-    /// Begins a change at a time.
+    /// Begins a change at time `now`.
     pub(crate) fn new(reader: Reader<'a>, nodes: &'a mut Nodes, now: Time) -> Self {
         Self {
             reader,
@@ -54,16 +56,16 @@ impl<'a> Edit<'a> {
         self.nodes.load(&self.reader, id)
     }
 
-    /// Returns the kind that an entry has to tell.
+    /// Returns the kind that an entry must state for this inode.
     ///
     /// # Errors
-    /// `NotFound` if there is no such inode any more.
+    /// `NotFound` if the inode has no kind. As [`inode`](Self::inode).
     pub(crate) fn kind_of(&self, ino: u32) -> Result<FileKind> {
         let inode = self.inode(ino)?;
         inode.kind().ok_or_else(|| Kind::NotFound.into())
     }
 
-    /// Returns an inode in memory, to be changed: it is dirty from now on.
+    /// Returns an inode in memory for a change. It is dirty from now on.
     ///
     /// # Errors
     /// As [`inode`](Self::inode).
@@ -71,22 +73,22 @@ impl<'a> Edit<'a> {
         self.undo.node(self.nodes, &self.reader, ino)
     }
 
-    /// Puts a node where a free inode is.
+    /// Puts a node in the place of a free inode.
     pub(crate) fn put_node(&mut self, ino: u32, node: Node) {
         self.undo.put_node(self.nodes, ino, node);
     }
 
-    /// Returns the inodes that it has changed, as they were before and as they are now.
+    /// Returns the inodes that this change has touched, each before and after it.
     pub(crate) fn changed(&self) -> impl Iterator<Item = (&Inode, &Inode)> {
         self.undo.changed(self.nodes)
     }
 
-    /// Returns the numbers of these inodes.
+    /// Returns the numbers of the changed inodes.
     pub(crate) fn touched(&self) -> &[u32] {
         self.undo.touched()
     }
 
-    /// Notes that the content of a node has changed.
+    /// Sets the times of a node whose content has changed.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
@@ -97,7 +99,7 @@ impl<'a> Edit<'a> {
         Ok(())
     }
 
-    /// Counts names that an inode has gained.
+    /// Adds `count` links for names that an inode has gained.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
@@ -110,7 +112,7 @@ impl<'a> Edit<'a> {
         Ok(())
     }
 
-    /// Counts `..` of a directory that has left another.
+    /// Drops the link of a `..` that has left this directory.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
@@ -123,7 +125,7 @@ impl<'a> Edit<'a> {
     /// Checks that an inode can have one more link.
     ///
     /// # Errors
-    /// `TooManyLinks`; [`Stop::Commit`] where there may be too many on the disk for a moment.
+    /// `TooManyLinks`; [`Stop::Commit`] if the disk may have too many for a moment.
     pub(crate) fn check_links(&self, inode: &Inode) -> Step<()> {
         if inode.links() >= LINK_MAX {
             return Err(Kind::TooManyLinks.into());
@@ -135,7 +137,7 @@ impl<'a> Edit<'a> {
         }
     }
 
-    /// Writes bytes that are not of a file's content: all in one block.
+    /// Writes bytes of a structure, not of a file's content, all in one block.
     ///
     /// # Errors
     /// `Io`.
@@ -143,7 +145,7 @@ impl<'a> Edit<'a> {
         self.undo.write(self.reader.cache, at, bytes, stage)
     }
 
-    /// Writes a file's content at byte `place` of the device. It is not taken back.
+    /// Writes a file's content at byte `place` of the device. This is not undone with the change.
     ///
     /// # Errors
     /// `Io`.
@@ -155,10 +157,10 @@ impl<'a> Edit<'a> {
         }
     }
 
-    /// Takes all of it back.
+    /// Undoes the whole change.
     ///
     /// # Errors
-    /// `Io`: memory and disk differ then.
+    /// `Io`: memory and disk then differ.
     pub(crate) fn take_back(self) -> Result<()> {
         self.undo.take_back(self.reader.cache, self.nodes)
     }

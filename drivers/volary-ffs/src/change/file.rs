@@ -1,8 +1,8 @@
 //! The content of files: writing, growing, cutting, holes.
 //!
-//! The last block of a file of at most twelve is as many fragments as it needs. When it
-//! grows (section 2.2 of the paper), there is room behind it; or the fragments that it needs
-//! are taken elsewhere, and the content is copied; or it becomes a whole block.
+//! The last block of a file of at most twelve blocks takes only as many fragments as it needs. When
+//! it grows (section 2.2 of the paper), it grows in place if there is room behind it. Otherwise it
+//! moves to other fragments with a copy of its content, or becomes a whole block.
 
 use crate::change::bmap::Map;
 use crate::change::edit::{Step, Stop};
@@ -39,10 +39,10 @@ impl<'e, 'a> File<'e, 'a> {
         }
     }
 
-    /// Writes bytes; the file grows as it must. Its times are the caller's.
+    /// Writes bytes, and lets the file grow as needed. The caller sets its times.
     ///
     /// # Errors
-    /// `TooBig`; `NoSpace`; `Corrupt`; `Io`: some of the content may be new then.
+    /// `TooBig`; `NoSpace`; `Corrupt`; `Io`: part of the content may then be new.
     pub(crate) fn write(&mut self, offset: u64, data: &[u8]) -> Step<()> {
         let end = offset.checked_add(data.len() as u64).ok_or(Kind::TooBig)?;
         if end > self.volume().size_max() {
@@ -66,7 +66,7 @@ impl<'e, 'a> File<'e, 'a> {
         Ok(())
     }
 
-    /// Writes content for which there is room.
+    /// Writes content whose blocks are already allocated.
     fn put_content(&mut self, offset: u64, data: &[u8]) -> Result<()> {
         let inode = self.map.inode()?;
         let mut rest = data;
@@ -83,8 +83,8 @@ impl<'e, 'a> File<'e, 'a> {
             })
     }
 
-    /// Makes room for block `lbn` of a file that will have `size` bytes; what is new in it
-    /// and not of bytes `filled` becomes zeros.
+    /// Allocates block `lbn` of a file that will have `size` bytes. New bytes of it outside the
+    /// range `filled` become zeros.
     fn room_for(&mut self, lbn: u64, size: u64, filled: (u64, u64)) -> Step<()> {
         let volume = self.volume();
         let mut inode = self.map.inode()?;
@@ -117,14 +117,16 @@ impl<'e, 'a> File<'e, 'a> {
         Ok(())
     }
 
-    /// Takes room for a block; its cluster is looked at again if the block is not behind the one before.
+    /// Allocates a block. If it does not lie behind the one before, its cluster is noted for
+    /// reallocation.
     fn take_block(&mut self, lbn: u64, count: u64) -> Step<Run> {
         let (run, before) = self.map.take_block(lbn, count)?;
         self.clusters().note_place(lbn, before, run.first);
         Ok(run)
     }
 
-    /// Zeros of a block at byte `place`: its bytes `fresh`, without those that are filled.
+    /// Writes zeros over the bytes `fresh` of a block at byte `place`, except those that are
+    /// `filled`.
     fn zero_around(&self, place: u64, fresh: (u64, u64), filled: (u64, u64)) -> Result<()> {
         let before = (fresh.0, filled.0.min(fresh.1));
         let after = (filled.1.max(fresh.0), fresh.1);
@@ -140,7 +142,7 @@ impl<'e, 'a> File<'e, 'a> {
         Ok(())
     }
 
-    /// Lets the last block's piece grow to `count` fragments; gives where it is then.
+    /// Grows the last block's fragments to `count`. Returns where they then are.
     fn grow_piece(&mut self, lbn: u64, piece: Run, count: u64) -> Step<u64> {
         let volume = self.volume();
         let more = count - piece.count;
@@ -175,15 +177,15 @@ impl<'e, 'a> File<'e, 'a> {
         Ok(run.first)
     }
 
-    /// Before a file grows to `size`: what is between its end and that of its last block
-    /// becomes zeros, and the block whole if it will not be the last.
+    /// Prepares a file for growth to `size`. The bytes from its end to the end of its last block
+    /// become zeros. That block becomes a whole one if it will not be the last.
     fn grow_tail(&mut self, size: u64) -> Step<()> {
         let volume = self.volume();
         let inode = self.map.inode()?;
         if size <= inode.size {
             return Ok(());
         }
-        // On the disk it may still be longer: zeros would show there.
+        // If the disk still has a longer file, these zeros would show in it after a power cut.
         let was_cut = |node: &Node| node.disk.size > node.mem.size && !node.is_new();
         if self.map.edit.nodes().get(self.map.ino).is_some_and(was_cut) {
             return Err(Stop::Commit);
@@ -210,8 +212,8 @@ impl<'e, 'a> File<'e, 'a> {
         Ok(())
     }
 
-    /// Cuts a file, or lets it grow by zeros. A file ends in no hole, as other systems want
-    /// it.
+    /// Truncates a file, or extends it with zeros. The last block is always allocated, because
+    /// other systems do not allow a file to end in a hole.
     ///
     /// # Errors
     /// `TooBig`; `NoSpace`; `Corrupt`; `Io`.
@@ -237,7 +239,7 @@ impl<'e, 'a> File<'e, 'a> {
         Ok(())
     }
 
-    /// Frees what is behind byte `size`.
+    /// Frees all blocks behind byte `size`.
     fn cut(&mut self, inode: &Inode, size: u64) -> Step<()> {
         let volume = self.volume();
         self.map.room.give_up(self.map.ino);
@@ -267,7 +269,8 @@ impl<'e, 'a> File<'e, 'a> {
         Ok(())
     }
 
-    /// Makes a hole: whole blocks go, but for the last of the file; the rest becomes zeros.
+    /// Makes a hole: whole blocks are freed, except the last one of the file, and the rest becomes
+    /// zeros.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.

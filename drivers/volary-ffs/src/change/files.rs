@@ -1,4 +1,4 @@
-//! The inodes of a volume with what they hold, as a change sees them.
+//! The inodes of a volume with their content, as a change sees them.
 
 use crate::change::attrs::{Attrs, Xattrs};
 use crate::change::bmap::Map;
@@ -50,7 +50,7 @@ impl<'a> Files<'a> {
         Xattrs { map: self.map(ino) }
     }
 
-    /// Puts a new inode where a free one is.
+    /// Puts a new inode in the place of a free one.
     ///
     /// # Errors
     /// `NoSpace`; `Corrupt`; `Io`.
@@ -81,7 +81,7 @@ impl<'a> Files<'a> {
         Ok(ino)
     }
 
-    /// Frees an inode with all that it holds.
+    /// Frees an inode and all that it holds.
     ///
     /// # Errors
     /// `Stale`; `Corrupt`; `Io`.
@@ -99,20 +99,20 @@ impl<'a> Files<'a> {
         Ok(())
     }
 
-    /// Lets what was freed go: the change is done.
+    /// Frees what the change gave up, now that it is done.
     ///
     /// # Errors
-    /// `Corrupt`; `Io`: some of it stays taken.
+    /// `Corrupt`; `Io`: some of it stays allocated.
     pub(crate) fn done(self) -> Result<()> {
         self.room.done()
     }
 
-    /// Takes all of it back.
+    /// Undoes the whole change.
     ///
     /// # Errors
-    /// `Corrupt`; `Io`: memory and disk differ then.
+    /// `Corrupt`; `Io`: memory and disk then differ.
     pub(crate) fn take_back(self) -> Result<()> {
-        // What was written into a piece goes before the piece.
+        // Writes to an allocated fragment are undone before its allocation.
         self.edit.take_back()?;
         self.room.take_back()
     }

@@ -1,4 +1,4 @@
-//! A change under way, which is done as a whole or taken back: inodes and bytes, room, the block map,
+//! A change in progress, which is done as a whole or undone: inodes and bytes, room, the block map,
 //! content and attributes. May use all rooms above but `directory`.
 
 pub(crate) mod attrs;

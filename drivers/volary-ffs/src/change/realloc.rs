@@ -1,14 +1,16 @@
-//! Blocks are moved into clusters before they are written: `ffs_reallocblks` of 4.4BSD
+//! Moves blocks into clusters before they are written: `ffs_reallocblks` of 4.4BSD
 //! (Seltzer and others, "File System Logging Versus Clustering: A Performance Comparison", 1995;
 //! clusters themselves: McVoy and Kleiman, "Extent-like Performance from a UNIX File System",
 //! 1991).
 //!
-//! The allocators see one block at a time, and do not know how long a file becomes: on a
-//! volume with holes, or beside another file that grows, blocks that follow each other in a
-//! file do not on the disk. Blocks that were taken in this epoch, which nothing on the disk
-//! leads to, can be moved at no risk, and with all of them known a free cluster can be asked for:
-//! when a write fills the last block of a cluster, or brings all of its new blocks at once, so that
-//! nothing is copied; and for the rest with the commit.
+//! The allocators see one block at a time, and do not know how long a file becomes. On a fragmented
+//! volume, or beside another file that grows, consecutive blocks of a file are not consecutive on
+//! the disk.
+//!
+//! Blocks that were allocated in this epoch can be moved without risk, because nothing on the disk
+//! leads to them. Once all of them are known, a free cluster can be searched for. This happens when
+//! a write fills the last block of a cluster or brings all of its new blocks at once, so that
+//! nothing is copied. The rest is moved at the commit.
 
 use crate::change::bmap::Map;
 use crate::change::edit::Step;
@@ -20,16 +22,16 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use volary_core::{FileKind, Result};
 
-/// New blocks of a file that follow each other in it.
+/// Consecutive new blocks of a file.
 struct Row {
     lbn: u64,
-    /// Where each is: its first fragment.
+    /// The first fragment of each block.
     places: Vec<u64>,
 }
 
 impl Row {
-    /// Returns how many blocks at its start are in each piece, a piece being blocks that follow each
-    /// other on the disk too.
+    /// Returns the number of blocks in each piece. A piece is a run of blocks that are consecutive
+    /// on the disk too.
     fn pieces(&self, frag: u64) -> Vec<usize> {
         let pieces = self.places.chunk_by(|a, b| a + frag == *b);
         pieces.map(<[u64]>::len).collect()
@@ -39,7 +41,7 @@ impl Row {
 /// The clusters of a file.
 pub(crate) struct Clusters<'e, 'a> {
     pub(crate) map: Map<'e, 'a>,
-    /// Those that are to be looked at again, of all files: see [`Epoch`](crate::change::epoch::Epoch).
+    /// Clusters to look at again, of all files: see [`Epoch`](crate::change::epoch::Epoch).
     pub(crate) scattered: &'e mut BTreeSet<(u32, u64)>,
 }
 
@@ -48,13 +50,13 @@ impl<'a> Clusters<'_, 'a> {
         self.map.volume()
     }
 
-    /// Returns the blocks that are to be one cluster, `lbn` among them.
+    /// Returns the range of blocks that should form one cluster with `lbn`.
     fn cluster(&self, lbn: u64) -> Option<Range<u64>> {
         self.map.room.policy().cluster(self.volume(), lbn)
     }
 
-    /// Notes where block `lbn` was put, with the block before it at `before`: if it is not
-    /// behind that one, its cluster is looked at again.
+    /// Notes that block `lbn` was put at `first`, with the block before it at `before`. If the two
+    /// are not adjacent, the cluster is looked at again.
     pub(crate) fn note_place(&mut self, lbn: u64, before: Option<u64>, first: u64) {
         if before.is_some_and(|before| before + self.volume().frag == first) {
             return;
@@ -66,9 +68,9 @@ impl<'a> Clusters<'_, 'a> {
         }
     }
 
-    /// In the course of a write of bytes `put` of a file, before they are put where they
-    /// belong: moves the blocks of each cluster that the write fills, and those that it
-    /// brings as a whole.
+    /// Moves clusters during a write of bytes `put` of a file, before the bytes reach their blocks.
+    /// It moves the blocks of each cluster that the write fills, and those that the write brings as
+    /// a whole.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
@@ -96,8 +98,8 @@ impl<'a> Clusters<'_, 'a> {
         Ok(())
     }
 
-    /// Moves the blocks of the cluster that begins with block `lbn` of a file, if it is still
-    /// there.
+    /// Moves the blocks of the cluster that begins with block `lbn` of a file, if the file still
+    /// has them.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
@@ -136,14 +138,15 @@ impl<'a> Clusters<'_, 'a> {
         Ok(rows)
     }
 
-    /// Moves the blocks of a row into a cluster, or as many of its pieces as there is one for,
-    /// and then the rest: there are never more pieces than before. Other than in 4.4BSD, blocks that came
-    /// to be in two groups are moved too: a cluster is of one section, which leaves its group
-    /// only when that is full.
+    /// Moves the blocks of a row into a cluster. If no cluster is long enough, it moves as many
+    /// pieces as fit, and then the rest, so that the number of pieces never grows.
     ///
-    /// A row in two pieces stays if it ends where room is kept for more than a cluster: the file has
-    /// left a place where it could not go on, and does go on here. But the direct blocks are to be
-    /// one cluster.
+    /// Unlike in 4.4BSD, blocks in two different groups are moved too. A cluster belongs to one
+    /// section, and a section leaves its group only when the group is full.
+    ///
+    /// A row in two pieces stays if it ends in a reservation longer than a cluster: the file left a
+    /// place where it could not grow, and grows on here. The direct blocks are always to be one
+    /// cluster.
     fn realloc_row(&mut self, mut row: Row, put: &Range<u64>) -> Step<()> {
         let last = row.places.last().copied().unwrap_or(0);
         let cluster = self.map.room.policy().cluster_max(self.volume());
@@ -172,8 +175,8 @@ impl<'a> Clusters<'_, 'a> {
         }
     }
 
-    /// Moves the first `count` blocks of a row into a cluster; false if there is none. Those
-    /// that lie in bytes `put` of the file have nothing in them yet.
+    /// Moves the first `count` blocks of a row into a cluster. Returns false if there is no free
+    /// one. Blocks wholly within bytes `put` of the file are not copied: they have no content yet.
     fn move_to_cluster(&mut self, row: &Row, count: usize, put: &Range<u64>) -> Step<bool> {
         let (volume, lbn) = (self.volume(), row.lbn);
         let before = self.map.pointer_before(lbn)?;
@@ -200,7 +203,7 @@ impl<'a> Clusters<'_, 'a> {
         Ok(true)
     }
 
-    /// Copies what is in a block to another.
+    /// Copies the content of a block to another.
     fn copy_block(&self, from: u64, to: u64) -> Result<()> {
         let volume = self.volume();
         let mut content = vec![0; usize::try_from(volume.bsize).unwrap_or(0)];

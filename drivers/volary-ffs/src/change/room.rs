@@ -1,4 +1,4 @@
-//! What a change takes of the volume's free room, and what it gives back.
+//! The space that a change allocates on the volume, and the space that it frees.
 
 use crate::groups::alloc::{Alloc, Grower, Run};
 use crate::groups::mistakes::{Mistake, made};
@@ -7,23 +7,23 @@ use crate::inodes::blocks::Reader;
 use crate::inodes::node::{Node, Opens};
 use volary_core::{FileKind, Kind, Result, Time};
 
-/// What was taken.
+/// Something that was allocated.
 enum Taken {
-    /// A piece.
+    /// The fragments of a block.
     Piece(Run),
-    /// Fragments by which a piece grew.
+    /// Fragments by which a block's piece grew.
     More(Run),
     Inode(u32, bool),
 }
 
-/// The room of a change: all that is taken can be given back until it is done, and what it frees
-/// goes only then.
+/// The space of a change. All that it allocates can be undone until it is done, and what it frees
+/// is freed only then.
 pub(crate) struct Room<'a> {
     reader: Reader<'a>,
     alloc: &'a mut Alloc,
-    /// For files that are open, room is kept where they may grow.
+    /// Room is reserved for open files where they may grow.
     opens: &'a Opens,
-    /// May use what is kept for root.
+    /// Whether the change may use the space reserved for root.
     pub(crate) is_root: bool,
     taken: Vec<Taken>,
     freed: Vec<Run>,
@@ -54,28 +54,29 @@ impl<'a> Room<'a> {
         &self.alloc.policy
     }
 
-    /// Returns the place that the policy wishes for block `lbn` of a file, after the one at
-    /// `before`, if there is one.
+    /// Returns the place that the policy prefers for block `lbn` of a file. `before` is where the
+    /// block before it lies, if it exists.
     pub(crate) fn wish(&self, ino: u32, lbn: u64, before: Option<u64>) -> Wish {
         self.alloc.wish(self.reader.volume, ino, lbn, before)
     }
 
-    /// Returns whether the piece at this fragment was allocated since the last commit.
+    /// Returns whether the fragments at `first` were allocated since the last commit.
     pub(crate) fn is_fresh(&self, first: u64) -> bool {
         self.alloc.is_fresh(first)
     }
 
-    /// Takes `count` fragments of a block, as near to what is wished for as can be.
+    /// Allocates `count` fragments of a block, as near to the wish as possible.
     ///
     /// # Errors
-    /// `NoSpace`, for others than root before all is taken; `Corrupt`; `Io`.
+    /// `NoSpace`, for users other than root before the volume is full; `Corrupt`; `Io`.
     pub(crate) fn take(&mut self, count: u64, wish: Wish) -> Result<Run> {
         self.check_reserve()?;
         self.take_within(count, count, wish)
     }
 
-    /// Takes fragments for a piece that grows: optimised for time, where it can go on growing;
-    /// for space, and when much of the volume is in pieces, where it fits.
+    /// Allocates fragments for a piece that grows. When optimising for time, they lie where the
+    /// piece can grow further. When optimising for space, or if many free fragments are in pieces,
+    /// they lie where they fit.
     ///
     /// # Errors
     /// As [`take`](Self::take).
@@ -94,14 +95,14 @@ impl<'a> Room<'a> {
         }
     }
 
-    /// Takes fragments where there is room for `room`.
+    /// Allocates `count` fragments where `room` are free.
     fn take_within(&mut self, count: u64, room: u64, wish: Wish) -> Result<Run> {
         let run = self.alloc.take(&self.reader, count, room, wish)?;
         self.taken.push(Taken::Piece(run));
         Ok(run)
     }
 
-    /// Lets a piece grow where it is, if there is room.
+    /// Extends a piece in place, if there is room. Returns whether it did.
     ///
     /// # Errors
     /// As [`take`](Self::take).
@@ -115,7 +116,7 @@ impl<'a> Room<'a> {
         Ok(grew)
     }
 
-    /// Takes exactly these fragments, which are of one block, if they are free.
+    /// Allocates exactly these fragments of one block, if they are free. Returns whether they were.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
@@ -127,9 +128,9 @@ impl<'a> Room<'a> {
         Ok(taken)
     }
 
-    /// Takes `count` blocks in a row, as near to what is wished for as can be; gives the first
-    /// fragment, `None` if there is no such cluster. What is kept for root is not asked
-    /// after: as many blocks are given back.
+    /// Allocates `count` consecutive blocks, as near to the wish as possible. Returns the first
+    /// fragment, or `None` if there is no such cluster. The reserve for root is not checked,
+    /// because as many blocks are freed again.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
@@ -161,10 +162,10 @@ impl<'a> Room<'a> {
         self.freed.push(run);
     }
 
-    /// Gives back the place that a block was moved from.
+    /// Frees the place that a block was moved from.
     ///
     /// # Errors
-    /// None, unless a mistake is planted.
+    /// Never fails, unless a mistake is planted.
     pub(crate) fn leave_block(&mut self, first: u64) -> Result<()> {
         let count = self.reader.volume.frag;
         if made(Mistake::NamedBlocksMove) {
@@ -176,7 +177,7 @@ impl<'a> Room<'a> {
         Ok(())
     }
 
-    /// Takes a free inode for a node of a kind in a directory.
+    /// Allocates a free inode for a node of this kind in directory `dir`.
     ///
     /// # Errors
     /// `NoSpace`; `Corrupt`; `Io`.
@@ -186,7 +187,7 @@ impl<'a> Room<'a> {
         let (own, within) = (u64::from(dir) / volume.ipg, u64::from(dir) % volume.ipg);
         let (group, near) = match is_dir {
             true => (self.alloc.summary.group_for_directory(volume), 0),
-            // Files beside the directory that holds them.
+            // A file's inode goes near that of its directory.
             false => (own, within),
         };
         let ino = self
@@ -201,7 +202,7 @@ impl<'a> Room<'a> {
         self.freed_inodes.push((ino, is_dir));
     }
 
-    /// Returns a file that is open and grows by block `lbn`, unless that is the first that it gets.
+    /// Returns the open file that grows by block `lbn`, unless it has no blocks yet.
     pub(crate) fn grower(&self, node: Option<&Node>, lbn: u64, now: Time) -> Option<Grower> {
         let mem = &node?.mem;
         let is_file = mem.kind() == Some(FileKind::File);
@@ -214,7 +215,7 @@ impl<'a> Room<'a> {
         })
     }
 
-    /// Returns the place for a block of a file that grows; see [`Alloc::steer`].
+    /// Returns the place for a block of a growing file; see [`Alloc::steer`].
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
@@ -227,7 +228,7 @@ impl<'a> Room<'a> {
         self.alloc.steer(&self.reader, grower, before, wish)
     }
 
-    /// Keeps what is free behind a piece that a growing file has got.
+    /// Reserves the free room behind a piece that a growing file has got.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
@@ -235,21 +236,21 @@ impl<'a> Room<'a> {
         self.alloc.keep_ahead(&self.reader, grower, piece)
     }
 
-    /// Returns whether a block of a file lies in a stretch of at least so many blocks that is kept
-    /// for it.
+    /// Returns whether a block of a file lies in a run of at least `count` blocks that is reserved
+    /// for the file.
     pub(crate) fn is_in_row(&self, ino: u32, first: u64, count: u64) -> bool {
         self.alloc.is_in_row(self.reader.volume, ino, first, count)
     }
 
-    /// Gives back what is kept for a file.
+    /// Drops the reservations of a file.
     pub(crate) fn give_up(&mut self, ino: u32) {
         self.alloc.give_up(ino);
     }
 
-    /// Lets what was freed go: the change is done.
+    /// Frees what the change gave up, now that it is done.
     ///
     /// # Errors
-    /// `Corrupt`; `Io`: some of it stays taken.
+    /// `Corrupt`; `Io`: some of it stays allocated.
     pub(crate) fn done(self) -> Result<()> {
         for run in self.freed {
             self.alloc.give_back(&self.reader, run)?;
@@ -260,10 +261,10 @@ impl<'a> Room<'a> {
         Ok(())
     }
 
-    /// Gives back what was taken, the last first. What was written there is taken back before.
+    /// Frees what was allocated, the last first. The caller has undone writes to it before.
     ///
     /// # Errors
-    /// `Corrupt`; `Io`: memory and disk differ then.
+    /// `Corrupt`; `Io`: memory and disk then differ.
     pub(crate) fn take_back(self) -> Result<()> {
         let (alloc, reader) = (self.alloc, &self.reader);
         self.taken

@@ -1,4 +1,4 @@
-//! Phase 1, "Check Blocks and Sizes": which inodes are in use, and which fragments are theirs.
+//! Phase 1, "Check Blocks and Sizes": which inodes are in use, and which fragments they own.
 
 use super::ends;
 use super::findings::{Findings, finding, wrong_hash};
@@ -16,10 +16,10 @@ use crate::inodes::xattr;
 use std::collections::BTreeSet;
 use volary_core::{FileKind, Finding, Kind, Result, Severity};
 
-/// Looks at all inodes and at their blocks.
+/// Checks all inodes and their blocks.
 ///
 /// # Errors
-/// `Interrupted`; `Io`; `TooBig` if there is no room to note what is taken.
+/// `Interrupted`; `Io`; `TooBig` if there is not enough memory to note what is taken.
 pub(super) fn check(
     reader: Reader<'_>,
     findings: &mut Findings<'_>,
@@ -51,7 +51,7 @@ struct Phase<'a, 'b> {
     plan: &'a mut Plan,
     inodes: Inodes,
     pointers: Pointers,
-    /// Inodes that took fragments which were taken before.
+    /// Inodes that claim fragments which an earlier inode had taken.
     claimants: BTreeSet<u32>,
 }
 
@@ -60,7 +60,7 @@ impl Phase<'_, '_> {
         self.reader.volume
     }
 
-    /// Returns an inode's blocks: sectors that it takes.
+    /// Takes an inode's blocks. Returns how many sectors they are.
     fn blocks(&mut self, inode: &Inode) -> Result<u64> {
         let taken = self.pointers.take(&self.reader, inode, &mut self.inodes)?;
         if taken.twice.is_some() {
@@ -70,7 +70,7 @@ impl Phase<'_, '_> {
         Ok(taken.fragments * (self.volume().fsize / 512))
     }
 
-    /// Phase 1b: those that have what others claim as well.
+    /// Phase 1b: finds the first owners of fragments that later inodes claim as well.
     fn first_owners(&mut self) -> Result<()> {
         if !self.inodes.has_shared() {
             return Ok(());
@@ -85,7 +85,7 @@ impl Phase<'_, '_> {
                 continue;
             };
             let mut first = None;
-            // What is wrong with its blocks was told.
+            // Errors in its blocks have already been reported.
             _ = self.reader.blocks(&inode, &mut |block: Block| {
                 let mut its = block.first..block.first + block.fragments;
                 first = first.or_else(|| its.find(|&fragment| self.inodes.is_shared(fragment)));
@@ -99,9 +99,11 @@ impl Phase<'_, '_> {
         Ok(())
     }
 
-    /// Returns a directory's inode up to where it ends, if its size says otherwise; others as they are.
+    /// Returns a directory's inode with the size at which its content ends, if its own size is
+    /// wrong. Returns other inodes unchanged.
     ///
-    /// `is_sound`: its fields do not contradict each other. Rubbish is no long directory.
+    /// `is_sound` says that the inode's fields do not contradict each other. Without that, a size
+    /// beyond any directory's is not taken for a long directory.
     fn up_to_its_end(&mut self, inode: Inode, is_sound: bool) -> Result<Inode> {
         if inode.kind() != Some(FileKind::Dir) {
             return Ok(inode);
@@ -125,7 +127,8 @@ impl Phase<'_, '_> {
         Ok(fields.apply(&inode))
     }
 
-    /// `is_likely`: the inode is not as it is stored.
+    /// Takes the blocks of an inode and checks its count of them. `is_likely` says that the inode
+    /// differs from the stored one.
     fn count(&mut self, inode: &Inode, is_likely: bool) -> Result<()> {
         if inode.is_snapshot(self.volume()) && self.volume().has_snapshot(inode.ino) {
             self.inodes.is_partial = true;
@@ -167,7 +170,7 @@ impl Phase<'_, '_> {
         Ok(())
     }
 
-    /// Extended attributes that make no sense. Those whose blocks do not are a matter of blocks.
+    /// Checks the extended attributes. Errors in their blocks are reported with the other blocks.
     fn attributes(&mut self, inode: &Inode) -> Result<()> {
         match xattr::all(&self.reader, inode) {
             Err(e) if e == Kind::Corrupt => self.pointers.bare(inode, e.to_string()),
@@ -176,7 +179,8 @@ impl Phase<'_, '_> {
         Ok(())
     }
 
-    /// Pointers behind the end: would the file grow, they would lead to what is others'.
+    /// Looks for pointers behind the end of the file. If the file grew, they would lead to blocks
+    /// of other files.
     fn behind(&mut self, inode: &Inode) -> Result<()> {
         let found = match beyond(&self.reader, inode) {
             Err(e) if e == Kind::Corrupt => return Ok(()),
@@ -198,7 +202,8 @@ impl Phase<'_, '_> {
 }
 
 impl Phase<'_, '_> {
-    /// Returns an inode as it likely was, if its fields contradict each other; `None` if it holds nothing.
+    /// Returns the inode as it likely was, if its fields contradict each other. Returns `None` if
+    /// it holds nothing.
     fn likely(&mut self, inode: Inode, used: Option<bool>) -> Result<Option<Inode>> {
         let Some(e) = likely::contradiction(&self.reader, &inode, used) else {
             if likely::is_no_directory(&self.reader, &inode)? {
@@ -270,7 +275,7 @@ impl Visitor for Phase<'_, '_> {
         if !volume.hashes.is_inode_right(volume.order, &inode.bytes) {
             let wanted = wrong_hash(self.findings, at, &format!("inode {ino}"));
             if wanted {
-                // To be written again is enough.
+                // Writing the inode again is enough.
                 self.plan.inode(ino);
             }
         }

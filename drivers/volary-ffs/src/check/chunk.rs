@@ -1,4 +1,4 @@
-//! A chunk of a directory, made whole again with the entries that can be told from its bytes.
+//! Repairs a chunk of a directory, with the entries that can be recovered from its bytes.
 
 use crate::directory::dir::{self, d_type, needed};
 use crate::disk::ondisk::{DIRBLKSIZ, DIRECT_HEAD, Stored};
@@ -8,7 +8,7 @@ use volary_core::{FileKind, Name};
 /// Bytes of a chunk.
 pub(super) type Chunk = [u8; DIRBLKSIZ];
 
-/// Where entries of a directory itself and of its parent stand, and what is behind them.
+/// Where `.` and `..` stand in a directory, and where the entries behind them begin.
 const DOTS: [usize; 2] = [0, 12];
 const BEHIND_DOTS: usize = 24;
 
@@ -19,16 +19,17 @@ struct Kept {
     name_len: usize,
 }
 
-/// Makes chunks whole.
+/// Repairs chunks.
 pub(super) struct Salvage<'a> {
     pub(super) volume: &'a Volume,
-    /// Whether an inode is in use.
+    /// Returns whether an inode is in use.
     pub(super) is_used: &'a dyn Fn(u32) -> bool,
 }
 
 impl Salvage<'_> {
-    /// Returns the chunk with the entries that are whole, those of which only a length is damaged, and
-    /// what follows the damage, if it fills the chunk with entries to its end.
+    /// Returns the chunk with all entries that are whole, and those of which only a length is
+    /// damaged. What follows the damage is kept only if valid entries fill the chunk from there to
+    /// its end.
     pub(super) fn whole(&self, chunk: &Chunk) -> Chunk {
         let (mut kept, mut at) = (Vec::new(), 0);
         while at < DIRBLKSIZ {
@@ -49,8 +50,8 @@ impl Salvage<'_> {
         self.filled(chunk, &kept)
     }
 
-    /// Puts entries of directory `dir` itself and of its parent in front of a chunk. That of
-    /// the parent leads where it did, if it is one and leads to an inode in use.
+    /// Puts the entries `.` and `..` in front of a chunk. `..` keeps its target if it had one that
+    /// is in use.
     pub(super) fn with_dots(&self, chunk: &Chunk, dir: u32, parent: u32) -> Chunk {
         let mut chunk = self.whole(chunk);
         let all = dir::entries(self.volume, &chunk);
@@ -77,12 +78,13 @@ impl Salvage<'_> {
                 d_type(FileKind::Dir).put(order, &mut chunk, at + 6);
             }
         }
-        // The name of the directory itself is one dot.
+        // The first of the two entries is `.`, with a single dot.
         0_u8.put(order, &mut chunk, DIRECT_HEAD + 1);
         self.filled(&chunk, &kept)
     }
 
-    /// Returns the entry at `at` if it is whole, unless it is free room, and where it ends.
+    /// Returns the entry at `at`, if it is whole, and where it ends. Free room is given as `None`
+    /// with its end.
     fn entry(&self, chunk: &Chunk, at: usize) -> Option<(Option<Kept>, usize)> {
         let (ino, name, end) = dir::whole(self.volume, chunk, at)?;
         if ino == 0 {
@@ -95,7 +97,7 @@ impl Salvage<'_> {
         is_name(name).then_some((Some(one), end))
     }
 
-    /// Returns the entry at `at` by its name alone, which ends with a zero.
+    /// Returns the entry at `at` judging by its name alone, which ends with a zero.
     fn named(&self, chunk: &Chunk, at: usize) -> Option<Kept> {
         let ino = u32::get(self.volume.order, chunk.get(at..at + DIRECT_HEAD)?, 0);
         let rest = chunk.get(at + DIRECT_HEAD..)?;
@@ -104,7 +106,7 @@ impl Salvage<'_> {
         is_one.then_some(Kept { at, name_len })
     }
 
-    /// Returns whether entries of inodes in use, and free room, fill the chunk from `at` on.
+    /// Returns whether only free room and entries of inodes in use fill the chunk from `at` on.
     fn goes_on(&self, chunk: &Chunk, mut at: usize) -> bool {
         while at < DIRBLKSIZ {
             match self.entry(chunk, at) {
@@ -120,7 +122,7 @@ impl Salvage<'_> {
         true
     }
 
-    /// Returns the chunk with these entries, each as long as up to the next one.
+    /// Returns the chunk with these entries, each extended up to the next one.
     fn filled(&self, chunk: &Chunk, kept: &[Kept]) -> Chunk {
         let order = self.volume.order;
         let mut chunk = *chunk;
@@ -128,7 +130,7 @@ impl Salvage<'_> {
         if first > 0 {
             0_u32.put(order, &mut chunk, 0);
             length(first).put(order, &mut chunk, 4);
-            // Linux holds free room, too, to the length of its name.
+            // Linux requires even a free entry to be long enough for its name.
             0_u16.put(order, &mut chunk, 6);
         }
         let ends = kept.iter().skip(1).map(|next| next.at).chain([DIRBLKSIZ]);

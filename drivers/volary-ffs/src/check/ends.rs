@@ -1,5 +1,5 @@
-//! Where a directory ends whose size says more than it has: its last block would have fragments
-//! that are others'.
+//! Where a directory ends whose size is too large. By that size, its last block would take
+//! fragments that other files own.
 
 use crate::directory::dir::{Dir, size_max};
 use crate::disk::ondisk::{DIRBLKSIZ, UFS_NDADDR};
@@ -7,8 +7,8 @@ use crate::inodes::blocks::{Block, Reader};
 use crate::inodes::inode::Inode;
 use volary_core::{Kind, Result};
 
-/// Returns where a directory ends, if that is before its size says: by its own count of sectors it has
-/// blocks up to there, and nothing that stands behind is an entry of it.
+/// Returns where a directory ends, if that is before its size. Its own count of sectors must match
+/// the blocks up to there, and no valid entries of it may follow.
 ///
 /// # Errors
 /// `Io`.
@@ -32,7 +32,7 @@ fn cut(dir: &Inode, size: u64) -> Inode {
     }
 }
 
-/// Returns sectors that an inode's blocks take; `None` where one cannot be.
+/// Returns the sectors that an inode's blocks take, or `None` if a block is invalid.
 fn sectors(reader: &Reader<'_>, inode: &Inode) -> Result<Option<u64>> {
     let mut fragments = 0;
     let all = reader.blocks(inode, &mut |block: Block| {
@@ -45,8 +45,8 @@ fn sectors(reader: &Reader<'_>, inode: &Inode) -> Result<Option<u64>> {
     }
 }
 
-/// Returns whether there are entries from a place on that can be a directory's own: in a chunk of nothing
-/// but entries, none of which is of a directory itself or of its parent.
+/// Returns whether entries from byte `from` on can be the directory's own. They can if a chunk
+/// consists of valid entries alone, and none of these is `.` or `..`.
 fn goes_on(reader: &Reader<'_>, inode: &Inode, from: u64) -> Result<bool> {
     let mut dir = Dir::new(*reader, inode)?;
     for chunk in (from..inode.size).step_by(DIRBLKSIZ) {

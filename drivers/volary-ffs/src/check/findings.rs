@@ -1,9 +1,9 @@
-//! Telling what was found, and whether it is to be mended.
+//! Reports what was found, and whether it is to be repaired.
 
 use volary_core::{Answer, Check, CheckMode, Finding, Progress, Result, Severity};
 pub(super) use volary_ondisk::findings::finding;
 
-/// What mending does, by code. Of those that are not here, nothing can be done.
+/// What a repair does, by code. A finding whose code is not here cannot be repaired.
 const REPAIRS: &[(&str, &str)] = &[
     (
         "dirty",
@@ -57,7 +57,7 @@ const REPAIRS: &[(&str, &str)] = &[
 ];
 
 pub(super) struct Findings<'a> {
-    /// The mode and the counts. Of the first round of mending only, anybody is told.
+    /// The mode and the counts. Only the first round of repairs reports its findings.
     pub(super) all: volary_ondisk::Findings<'a>,
     progress: &'a dyn Progress,
 }
@@ -79,13 +79,15 @@ impl<'a> Findings<'a> {
         self.all.mode() == CheckMode::Preen
     }
 
+    /// Reports progress.
+    ///
     /// # Errors
     /// `Interrupted`.
     pub(super) fn progress(&self, what: &'static str, done: u64, total: u64) -> Result<()> {
         self.progress.progress(what, done, total)
     }
 
-    /// Tells of what cannot be mended.
+    /// Reports a finding that cannot be repaired.
     pub(super) fn tell_only(&mut self, finding: &Finding) {
         self.all.tell(&Finding {
             repair: String::new(),
@@ -93,7 +95,7 @@ impl<'a> Findings<'a> {
         });
     }
 
-    /// Tells of a finding, and what mends it; whether it is to be mended.
+    /// Reports a finding with its repair. Returns whether it is to be repaired.
     pub(super) fn tell(&mut self, finding: &Finding) -> bool {
         let repair = REPAIRS.iter().find(|(code, _)| *code == finding.code);
         let Some((_, words)) = repair.filter(|_| finding.repair.is_empty()) else {
@@ -106,8 +108,8 @@ impl<'a> Findings<'a> {
     }
 }
 
-/// Tells that FreeBSD's check hash of something is wrong: what a write leaves that was cut off.
-/// Whether it is to be made anew.
+/// Reports that FreeBSD's check hash of something is wrong, as after an interrupted write. Returns
+/// whether the hash is to be computed anew.
 pub(super) fn wrong_hash(findings: &mut Findings<'_>, offset: u64, what: &str) -> bool {
     let message = format!("the check hash of {what} is wrong");
     findings.tell(&Finding {

@@ -1,4 +1,4 @@
-//! The superblock that a check goes by: the first, or a replica of it that is found.
+//! The superblock that a check uses: the first, or a replica.
 
 use super::findings::{Findings, finding, wrong_hash};
 use crate::disk::hash::is_superblock_right;
@@ -8,27 +8,28 @@ use crate::disk::volume::Volume;
 use volary_block::Skipping;
 use volary_core::{BlockDevice, Error, Finding, Progress, Result, Severity};
 
-/// How far a replica is looked for, in bytes: past the first two groups of any volume. An image with
-/// holes can be longer than can be read.
+/// How far a replica is searched for, in bytes: past the first two groups of any volume. A sparse
+/// image can be too long to read whole.
 const SEARCH_MAX: u64 = 16 << 30;
-/// Bytes that are searched between two looks at whether anybody waits.
+/// Bytes that are searched between two checks for an interrupt.
 const SEARCH_STEP: usize = 16 << 20;
 
-/// A superblock, as if it stood where the first does.
+/// The superblock that a check uses, as if it stood in the first one's place.
 pub(super) struct Chosen {
     pub(super) volume: Volume,
-    /// Why it is not the first, where it is none.
+    /// Why a replica is used, or `None` if this is the first superblock.
     instead: Option<String>,
 }
 
 impl Chosen {
-    /// Returns the first superblock. Where it makes no sense, or differs from that at a sector which the
-    /// user names: that one; if none is named, the first replica that makes sense.
+    /// Chooses the superblock. The first one is used if it is valid and agrees with the one at a
+    /// sector that the user names. Otherwise the named one is used, or else the first valid
+    /// replica.
     ///
-    /// What cannot be read makes no sense.
+    /// A superblock that cannot be read is invalid.
     ///
     /// # Errors
-    /// `Corrupt` if there is none; `Interrupted`; `Io`.
+    /// `Corrupt` if there is no valid one; `Interrupted`; `Io`.
     pub(super) fn new(
         dev: &dyn BlockDevice,
         sector: Option<u64>,
@@ -66,7 +67,7 @@ impl Chosen {
         }
     }
 
-    /// One at byte `at`, as if it stood where the first does.
+    /// Uses the superblock at byte `at` in the place of the first.
     fn instead(mut volume: Volume, at: u64, why: &str) -> Self {
         let sector = at / 512;
         volume.found.at = volume.found.home();
@@ -78,17 +79,19 @@ impl Chosen {
         }
     }
 
-    /// Returns whether it is not the first.
+    /// Returns whether a replica is used in the place of the first superblock.
     pub(super) fn is_instead(&self) -> bool {
         self.instead.is_some()
     }
 
-    /// Returns whether it is the first, with a wrong check hash: how the volume was left is not known.
+    /// Returns whether this is the first superblock, with a wrong check hash. It is then unknown
+    /// how the volume was left.
     pub(super) fn is_torn(&self) -> bool {
         self.instead.is_none() && !is_superblock_right(&self.volume.found)
     }
 
-    /// Tells that it is not the first, or torn; whether the first is to be written anew.
+    /// Reports that a replica is used, or that the hash is wrong. Returns whether the first
+    /// superblock is to be written anew.
     pub(super) fn tell(&self, findings: &mut Findings<'_>) -> bool {
         let Some(words) = &self.instead else {
             return self.is_torn() && wrong_hash(findings, self.volume.found.at, "the superblock");
@@ -100,7 +103,7 @@ impl Chosen {
     }
 }
 
-/// Returns the first replica that makes sense, and where it is.
+/// Returns the first valid replica, and where it is.
 fn replica(dev: &dyn BlockDevice, progress: &dyn Progress) -> Result<Option<(Volume, u64)>> {
     let size = dev.geometry().size;
     let end = size.min(SEARCH_MAX);
@@ -123,7 +126,7 @@ fn replica(dev: &dyn BlockDevice, progress: &dyn Progress) -> Result<Option<(Vol
     Ok(replica)
 }
 
-/// Returns whether two superblocks agree in what does not change.
+/// Returns whether two superblocks agree in the fields that never change.
 pub(super) fn is_alike(one: &Found, other: &Found) -> bool {
     let fixed = |found: &Found| {
         let raw = &found.raw;

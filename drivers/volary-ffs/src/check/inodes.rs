@@ -1,4 +1,5 @@
-//! The inodes that are in use, and whose fragments are whose: what phase 1 finds out, and the others go by.
+//! The inodes in use, and which fragments are taken: what phase 1 finds out and the other phases
+//! use.
 
 use super::likely::Fields;
 use crate::disk::volume::Volume;
@@ -12,7 +13,7 @@ use volary_ondisk::Bits;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seen {
     pub(super) kind: FileKind,
-    /// Links that it says it has, and those that were found.
+    /// Links that the inode says it has, and links that were found.
     pub(super) nlink: i16,
     pub(super) found: u32,
     /// The directory that holds a directory; 0 until one is found.
@@ -22,26 +23,26 @@ pub(super) struct Seen {
 /// What phase 1 finds out.
 pub(super) struct Inodes {
     pub(super) all: BTreeMap<u32, Seen>,
-    /// Fields of inodes that contradict the rest of them.
+    /// Corrected fields of inodes whose fields contradict each other.
     pub(super) likely: BTreeMap<u32, Fields>,
     /// Fragments of the volume.
     size: u64,
-    /// Those that the format or an inode takes.
+    /// Fragments that the format or an inode takes.
     taken: Bits,
-    /// Those that two claim.
+    /// Fragments that two inodes claim.
     shared: Bits,
     free: u64,
-    /// Fragments that copies of blocks will take.
+    /// Fragments that are promised to copies of blocks.
     pub(super) promised: BTreeSet<u64>,
-    /// Whether some of what inodes have could not be told.
+    /// Whether some blocks of inodes are unknown.
     pub(super) is_partial: bool,
 }
 
 impl Inodes {
-    /// Returns what the format itself takes.
+    /// Returns a table in which only the format's own fragments are taken.
     ///
     /// # Errors
-    /// As of [`check_room`](Self::check_room).
+    /// As for [`check_room`](Self::check_room).
     pub(super) fn new(volume: &Volume) -> Result<Self> {
         let mut inodes = Self {
             all: BTreeMap::new(),
@@ -63,8 +64,10 @@ impl Inodes {
         Ok(inodes)
     }
 
+    /// Checks that the maps have not run out of memory.
+    ///
     /// # Errors
-    /// `TooBig` if there is no room to note what is taken.
+    /// `TooBig` if there is not enough memory to note what is taken.
     pub(super) fn check_room(&self) -> Result<()> {
         if self.taken.is_full() || self.shared.is_full() {
             let words = "the volume is too large to be checked in memory";
@@ -73,10 +76,10 @@ impl Inodes {
         Ok(())
     }
 
-    /// Returns an inode, as it likely was where its fields are damaged.
+    /// Returns an inode. If its fields are damaged, it is the inode as it likely was.
     ///
     /// # Errors
-    /// As of [`Reader::inode`].
+    /// As for [`Reader::inode`].
     pub(super) fn inode(&self, reader: &Reader<'_>, ino: u32) -> Result<Inode> {
         let Some(fields) = self.likely.get(&ino) else {
             return reader.inode(ino.into());
@@ -91,7 +94,7 @@ impl Inodes {
         }
     }
 
-    /// Returns whether it was not taken before.
+    /// Takes a fragment. Returns whether it was free before.
     pub(super) fn take(&mut self, fragment: u64) -> bool {
         let is_new = fragment < self.size && self.taken.insert(fragment);
         self.free -= u64::from(is_new);
@@ -102,19 +105,19 @@ impl Inodes {
         fragment >= self.size || self.taken.has(fragment)
     }
 
-    /// Notes that two claim a fragment.
+    /// Notes that two inodes claim a fragment.
     pub(super) fn share(&mut self, fragment: u64) {
         if fragment < self.size {
             self.shared.insert(fragment);
         }
     }
 
-    /// Returns whether two claim it, as far as the sweep has come.
+    /// Returns whether two inodes claim a fragment, as far as is known yet.
     pub(super) fn is_shared(&self, fragment: u64) -> bool {
         self.shared.has(fragment)
     }
 
-    /// Returns whether two claim any.
+    /// Returns whether any fragment has two claims.
     pub(super) fn has_shared(&self) -> bool {
         !self.shared.is_empty()
     }

@@ -1,5 +1,5 @@
-//! What an inode was before its mode or its size was damaged, as far as the rest of it and the
-//! blocks that it has tell.
+//! Infers what an inode was before its mode or its size was damaged, from its other fields and its
+//! blocks.
 
 use crate::directory::dir::{Damage, Dir, entries};
 use crate::disk::ondisk::{DIRBLKSIZ, UFS_NDADDR, UFS_ROOTINO};
@@ -10,20 +10,20 @@ use crate::inodes::xattr;
 use std::fmt;
 use volary_core::{Error, FileKind, Result};
 
-/// Permissions of what had a mode of 0.
+/// Permissions for an inode whose mode was 0.
 const PERMISSIONS: [(FileKind, u16); 2] = [(FileKind::Dir, 0o700), (FileKind::File, 0o600)];
 
-/// Fields that change.
+/// The fields of an inode that a repair changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Fields {
     mode: Option<u16>,
     size: Option<u64>,
     extsize: Option<u32>,
-    /// Whether what the names say can tell more of the kind than the inode does.
+    /// Whether the entry's type can decide the kind, because the inode does not.
     is_open: bool,
 }
 
-/// What is likely of an inode.
+/// What an inode likely was.
 pub(super) enum Found {
     Fields(Fields),
     /// It holds nothing.
@@ -31,7 +31,7 @@ pub(super) enum Found {
 }
 
 impl Fields {
-    /// Another size.
+    /// Changes the size.
     pub(super) fn of_size(size: u64) -> Self {
         Self {
             size: Some(size),
@@ -39,7 +39,7 @@ impl Fields {
         }
     }
 
-    /// Another kind, with the permissions that there are.
+    /// Changes the kind, and keeps the permissions.
     pub(super) fn of_kind(inode: &Inode, kind: FileKind) -> Self {
         Self {
             mode: Some(bits(kind) | inode.mode & 0o7777),
@@ -52,7 +52,7 @@ impl Fields {
         self.mode.and_then(|mode| FileKind::from_mode(mode.into()))
     }
 
-    /// Takes the kind that an entry says, where the inode has no bytes that tell.
+    /// Takes the kind that the entry states, if nothing in the inode's content decides it.
     pub(super) fn is_named(&mut self, kind: Option<FileKind>) {
         let kind = kind.filter(|&kind| self.is_open && kind != FileKind::Dir);
         if let (Some(kind), Some(mode)) = (kind, self.mode) {
@@ -60,7 +60,7 @@ impl Fields {
         }
     }
 
-    /// Returns the inode with these fields.
+    /// Returns the inode with these fields replaced.
     pub(super) fn apply(&self, inode: &Inode) -> Inode {
         let mut inode = inode.clone();
         inode.mode = self.mode.unwrap_or(inode.mode);
@@ -102,8 +102,8 @@ fn article(kind: FileKind) -> &'static str {
     }
 }
 
-/// Why the fields of an inode that is in use contradict each other, if they do; `used`: as its
-/// group's map has it.
+/// Returns how the fields of an inode contradict each other, if they do. `used` is its bit in the
+/// group's map, if known.
 pub(super) fn contradiction(
     reader: &Reader<'_>,
     inode: &Inode,
@@ -115,7 +115,7 @@ pub(super) fn contradiction(
             return None;
         }
         None | Some(FileKind::File | FileKind::Dir | FileKind::Symlink) => None,
-        // Attributes are counted as blocks, but not in the size.
+        // Attributes count in `di_blocks`, but not in the size.
         Some(_) => Some("a file's or directory's, with bytes in blocks"),
     };
     match expected.filter(|_| has_blocks) {
@@ -127,7 +127,7 @@ pub(super) fn contradiction(
     }
 }
 
-/// Returns where a directory ends that says that it has no bytes, if it has.
+/// Returns where a directory ends whose size is 0 but which has content.
 ///
 /// # Errors
 /// `Io`.
@@ -138,8 +138,8 @@ pub(super) fn end_of_empty(reader: &Reader<'_>, inode: &Inode) -> Result<Option<
     Ok(Some(size(reader, inode)?).filter(|&size| size > 0))
 }
 
-/// Returns whether a directory's inode has nothing of one: it does not begin with an entry of itself, and
-/// none of its chunks is full of entries.
+/// Returns whether a directory's inode does not look like one: it does not begin with the entry
+/// `.`, and none of its chunks is full of entries.
 ///
 /// # Errors
 /// `Io`.
@@ -173,7 +173,7 @@ pub(super) fn is_no_directory(reader: &Reader<'_>, inode: &Inode) -> Result<bool
     Ok(true)
 }
 
-/// Returns what an inode with such a contradiction was.
+/// Returns what an inode with contradictory fields likely was.
 ///
 /// # Errors
 /// `Io`.
@@ -221,8 +221,8 @@ fn bits(kind: FileKind) -> u16 {
     u16::try_from(kind.mode_bits()).unwrap_or(0)
 }
 
-/// Returns the kind that an inode's content looks like: a directory begins with an entry of itself, a
-/// short symlink has text in place of pointers.
+/// Returns the kind that an inode's content looks like. A directory begins with the entry `.`, and
+/// a short symlink has text in the place of pointers.
 fn kind(reader: &Reader<'_>, inode: &Inode) -> Result<FileKind> {
     if holds_itself(reader, inode)? {
         return Ok(FileKind::Dir);
@@ -235,7 +235,7 @@ fn kind(reader: &Reader<'_>, inode: &Inode) -> Result<FileKind> {
     })
 }
 
-/// Returns whether the inode's first block begins with an entry `.` of this inode, as a directory's does.
+/// Returns whether the inode's first block begins with an entry `.` that leads to this inode.
 ///
 /// # Errors
 /// `Io`.
@@ -253,8 +253,8 @@ pub(super) fn holds_itself(reader: &Reader<'_>, inode: &Inode) -> Result<bool> {
     Ok(own.is_some_and(|entry| entry.ino == inode.ino && entry.name == b"."))
 }
 
-/// Returns the size of an inode by the blocks that it has: if the damage is one bit, the size without it;
-/// else where the last block ends.
+/// Returns the size of an inode judging by its blocks. If flipping one bit makes the stored size
+/// fit, returns that size, otherwise the end of the last block.
 fn size(reader: &Reader<'_>, inode: &Inode) -> Result<u64> {
     let (end, unit) = end(reader, inode)?;
     let is_dir = inode.kind() == Some(FileKind::Dir);
@@ -264,14 +264,15 @@ fn size(reader: &Reader<'_>, inode: &Inode) -> Result<u64> {
     Ok(one_bit.find(fits).unwrap_or(end))
 }
 
-/// Returns where the last block of an inode ends, and the room in which the file may end before that.
+/// Returns where an inode's last block ends, and the length of the range before that in which the
+/// file may end.
 fn end(reader: &Reader<'_>, inode: &Inode) -> Result<(u64, u64)> {
     let volume = reader.volume;
     let all = Inode {
         size: volume.size_max(),
         ..inode.clone()
     };
-    // Indirect blocks can lead to each other.
+    // Damaged indirect blocks can form a cycle.
     let mut left = volume.size / volume.frag + 1;
     let (mut fragments, mut last) = (0, None);
     sweep(reader, &all, &mut |pointer: &Pointer| {
@@ -287,7 +288,7 @@ fn end(reader: &Reader<'_>, inode: &Inode) -> Result<(u64, u64)> {
                     last = last.max(Some((pointer.blocks.start, block.fragments)));
                 }
             }
-            // By its size it is a whole block.
+            // Its size makes it look like a whole block, but it is a shorter one.
             _ if is_piece => last = last.max(Some((pointer.blocks.start, 0))),
             _ => return Ok(Below::Skip),
         }
@@ -306,7 +307,8 @@ fn end(reader: &Reader<'_>, inode: &Inode) -> Result<(u64, u64)> {
     )
 }
 
-/// Returns the bytes of extended attributes, if all but one bit of their count is right; else 0.
+/// Returns the size of the extended attributes, if flipping one bit of the stored size makes it
+/// right. Otherwise returns 0.
 fn extsize(reader: &Reader<'_>, inode: &Inode) -> u32 {
     let one_bit = (0..u32::BITS).map(|bit| inode.extsize ^ 1 << bit);
     let mut fitting = one_bit.filter(|&extsize| {

@@ -6,7 +6,7 @@ use super::plan::Plan;
 use crate::inodes::blocks::Reader;
 use volary_core::{FileKind, Finding, Severity};
 
-/// Compares the links that were found with those that inodes say they have.
+/// Compares the links that were found with the counts in the inodes.
 pub(super) fn check(
     reader: Reader<'_>,
     inodes: &Inodes,

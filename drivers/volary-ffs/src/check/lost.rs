@@ -1,4 +1,4 @@
-//! `lost+found`: names for what has lost its own.
+//! `lost+found`: gives names to inodes that have lost theirs.
 
 use super::plan::Plan;
 use crate::attached::operations::Attached;
@@ -9,11 +9,11 @@ use std::sync::Arc;
 use volary_block::Recorder;
 use volary_core::{BlockDevice, Cancel, Cred, Ctx, FileKind, Kind, Result, Time};
 
-/// Where they are put: in the first of these that can be a directory.
+/// The names of the directory. The first that is a directory or can be made one is used.
 const DIRECTORIES: [&[u8]; 2] = [b"lost+found", b"lost+found.1"];
 
-/// Gives names to inodes, and blocks to directories with holes, on a volume whose maps are right,
-/// as far as there is room. Gives how many sectors were written.
+/// Gives names to inodes, and blocks to directories with holes, as far as there is room. The
+/// volume's maps must be right. Returns how many sectors were written.
 ///
 /// # Errors
 /// `Corrupt`; `Io`.
@@ -22,7 +22,7 @@ pub(super) fn mend(dev: &Arc<dyn BlockDevice>, plan: &Plan, now: Time) -> Result
         for (&(dir, from), &to) in &plan.holes {
             within_room(attached.change(cx, |tree| tree.entries(dir).fill_hole(from..to)))?;
         }
-        // Names of directories with holes can be neither looked for nor made.
+        // In directories with holes, names can be neither looked up nor made.
         for &ino in plan.lost.iter().filter(|_| plan.holes.is_empty()) {
             within_room(attached.change(cx, |tree| connect(tree, ino)))?;
         }
@@ -30,11 +30,11 @@ pub(super) fn mend(dev: &Arc<dyn BlockDevice>, plan: &Plan, now: Time) -> Result
     })
 }
 
-/// Does `work` as root on the volume, attached, and makes it durable; it is still not marked
-/// as cleanly left. Gives how many sectors were written.
+/// Attaches the volume, runs `work` as root, and makes the result durable. The volume is still not
+/// marked as cleanly left. Returns how many sectors were written.
 ///
 /// # Errors
-/// `Corrupt`; `Io`; of `work`.
+/// `Corrupt`; `Io`; those of `work`.
 pub(super) fn attached(
     dev: &Arc<dyn BlockDevice>,
     now: Time,
@@ -53,7 +53,7 @@ pub(super) fn attached(
     Ok(counted.counts().write_bytes / 512)
 }
 
-/// What there is no room for is left.
+/// Ignores an error for lack of room.
 pub(super) fn within_room(done: Result<()>) -> Result<()> {
     match done {
         Err(e) if e == Kind::NoSpace => Ok(()),
@@ -71,7 +71,7 @@ fn connect(tree: &mut Tree<'_>, ino: u32) -> Step<()> {
     let kind = tree.files.edit.kind_of(ino)?;
     tree.entries(into.ino).add(text.as_bytes(), (ino, kind))?;
     if kind == FileKind::Dir {
-        // The count of links is put right by the next round.
+        // The next round corrects the link count.
         return tree.adopt(&inode, into.ino);
     }
     tree.files.edit.node(ino)?.mem.nlink = 1;
@@ -83,7 +83,7 @@ pub(super) fn text(ino: u32) -> String {
     format!("#{ino:08}")
 }
 
-/// Returns the name that an inode gets, with a number behind it where the name is taken.
+/// Returns the name that an inode gets. A number is appended if the name is taken.
 fn free_text(tree: &mut Tree<'_>, into: &Inode, ino: u32) -> Step<String> {
     let mut taken = text(ino);
     for number in 1_u32.. {
@@ -95,7 +95,7 @@ fn free_text(tree: &mut Tree<'_>, into: &Inode, ino: u32) -> Step<String> {
     Ok(taken)
 }
 
-/// Returns the directory, made if it is not there.
+/// Returns the directory, and creates it if it does not exist.
 ///
 /// # Errors
 /// As [`Tree::directory_of_root`].

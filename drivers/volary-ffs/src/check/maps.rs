@@ -1,4 +1,4 @@
-//! Phase 5: the maps and sums of cylinder groups against what phases 1 to 4 found.
+//! Phase 5: compares the maps and sums of cylinder groups with the results of phases 1 to 4.
 
 use super::findings::{Findings, finding, wrong_hash};
 use super::head::is_alike;
@@ -14,6 +14,8 @@ use crate::groups::cg::Group;
 use crate::inodes::blocks::Reader;
 use volary_core::{FileKind, Finding, Kind, Result, Severity};
 
+/// Checks all groups.
+///
 /// # Errors
 /// `Interrupted`; `Io`.
 pub(super) fn check(
@@ -30,7 +32,7 @@ pub(super) fn check(
         let group = match Group::read(&reader, number) {
             Ok(group) => group,
             Err(e) if e == Kind::Io => return Err(e),
-            // Phase 1 has told of it.
+            // Phase 1 has reported it.
             Err(_) => {
                 all_known = false;
                 continue;
@@ -69,7 +71,7 @@ pub(super) fn check(
     Ok(())
 }
 
-/// The group's replica of the superblock: what does not change must be the same in it.
+/// Compares the fixed fields of the group's replica of the superblock with the superblock.
 fn replica(
     reader: Reader<'_>,
     number: u64,
@@ -103,7 +105,7 @@ fn replica(
     Ok(())
 }
 
-/// The map of free fragments against what is taken.
+/// Compares the map of free fragments with what is taken.
 fn fragments(
     reader: Reader<'_>,
     inodes: &Inodes,
@@ -137,7 +139,8 @@ fn fragments(
     }
 }
 
-/// Directories, free blocks, free inodes, free fragments of a group, counted in its maps.
+/// Returns the directories, free blocks, free inodes and free fragments of a group, counted in its
+/// maps.
 fn sums(reader: Reader<'_>, inodes: &Inodes, number: u64, group: &Group) -> [u64; 4] {
     let volume = reader.volume;
     let first = number * volume.ipg;
@@ -157,7 +160,7 @@ fn sums(reader: Reader<'_>, inodes: &Inodes, number: u64, group: &Group) -> [u64
     ]
 }
 
-/// What the group and the summary area say of the same.
+/// Compares the group's sums and those in the summary area with the counted ones.
 fn check_sums(
     reader: Reader<'_>,
     number: u64,
@@ -195,7 +198,7 @@ fn check_sums(
     Ok(())
 }
 
-/// The summary of clusters of a group whose maps are right.
+/// Checks the cluster summary of a group whose maps are right.
 fn tables(
     volume: &Volume,
     inodes: &Inodes,

@@ -1,9 +1,9 @@
-//! Checks a volume in fsck's five phases (McKusick and Kowalski, "Fsck - The UNIX File System
-//! Check Program", 1986), going by the structures alone, and mends it.
+//! Checks a volume in fsck's five phases (McKusick and Kowalski, "Fsck - The UNIX File System Check
+//! Program", 1986), judging by the structures alone, and repairs it.
 //!
-//! Mending goes by rounds: what a round finds in inodes and directories is mended, then maps
-//! and sums are made anew, and another round looks whether all is well. Preening mends
-//! nothing where it finds more than a power cut leaves.
+//! Repairs go in rounds. A round repairs what it found in inodes and directories, and rebuilds maps
+//! and sums. Then another round checks whether all is well. Preening repairs nothing if it finds
+//! more than a power cut leaves.
 //!
 //! May use all rooms but `look` and `make`.
 
@@ -41,13 +41,13 @@ use volary_core::{
     Severity,
 };
 
-/// Rounds after which what is still wrong is left.
+/// Most rounds of repairs. Errors that remain after them are left.
 const ROUNDS: u32 = 8;
 
-/// Goes through everything, tells what contradicts itself, and mends it as far as `how` allows.
+/// Checks the whole volume, reports contradictions, and repairs as far as `how` allows.
 ///
 /// # Errors
-/// `Corrupt` if there is no superblock or root to go by; `Interrupted`; `Io`.
+/// `Corrupt` if there is no superblock or root to start from; `Interrupted`; `Io`.
 pub(crate) fn check(
     dev: Arc<dyn BlockDevice>,
     how: &Check,
@@ -76,7 +76,7 @@ pub(crate) fn check(
                 break;
             }
             run.mend(&plan, &inodes)?;
-            // What was refused would be asked again; without that, the rest follows.
+            // Another round would ask again about each finding that was refused.
             if how.mode == CheckMode::Ask && findings.all.accepted < findings.all.found {
                 left -= findings.all.accepted;
                 break;
@@ -129,7 +129,7 @@ impl Run<'_> {
         self.head.is_clean()
     }
 
-    /// One round: what is wrong, and what is to be mended of it.
+    /// Checks the volume once. Returns what is to be repaired.
     fn look(&self, findings: &mut Findings<'_>) -> Result<(Plan, Inodes)> {
         let reader = self.reader();
         let mut plan = Plan::default();
@@ -154,15 +154,15 @@ impl Run<'_> {
         Ok((plan, inodes))
     }
 
-    /// Mends what a round found: entries and inodes; maps where nothing else is wrong; at last
-    /// what has no name, and quotas.
+    /// Repairs what a round found: first entries and inodes, then maps if nothing else is wrong.
+    /// Inodes without a name and quotas come last.
     fn mend(&mut self, plan: &Plan, inodes: &Inodes) -> Result<()> {
         let reader = Reader {
             cache: &self.cache,
             volume: &self.volume,
         };
         let mut writer = Writer { reader, written: 0 };
-        // Were this to be cut off, what it leaves must be checked again.
+        // If the repair is interrupted, the volume must be checked again.
         if self.head.is_clean() {
             self.head.set_clean(&self.volume, false);
             if plan.head || !self.chosen.is_instead() {
@@ -197,7 +197,7 @@ impl Run<'_> {
         }
         writer.settle()?;
         self.written += writer.written;
-        // The superblock's sums are others now.
+        // The superblock's sums have changed.
         let sector = self.how.options.number("superblock")?;
         self.chosen = Chosen::new(&*self.dev, sector.filter(|_| !plan.head), &Quiet)?;
         self.volume = self.chosen.volume.clone();
@@ -205,7 +205,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Nothing else is wrong.
+    /// Marks the volume as cleanly left, as nothing else is wrong.
     fn set_clean(&mut self) -> Result<()> {
         if self.is_clean() {
             return Ok(());

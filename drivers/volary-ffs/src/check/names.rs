@@ -17,13 +17,14 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use volary_core::{Error, FileKind, Finding, Kind, Name, Result, Severity};
 
-/// Stretches of a directory, in bytes.
+/// Byte ranges of a directory.
 type Ranges = Vec<Range<u64>>;
 
-/// How many names of directories are noted, to choose of several. Past them, the first is right.
+/// How many names of directories are noted, to choose among several of one directory. Beyond this,
+/// the first name counts as right.
 const TWINS_MAX: usize = 1 << 22;
 
-/// Walks the tree from the root, and tells of directories that were not met.
+/// Walks the tree from the root, and reports directories that the walk did not reach.
 ///
 /// # Errors
 /// `Interrupted`; `Io`.
@@ -63,26 +64,26 @@ struct Names<'a, 'b> {
     inodes: &'a mut Inodes,
     findings: &'a mut Findings<'b>,
     plan: &'a mut Plan,
-    /// Directories that no path leads to, and that no other such one holds.
+    /// Unreachable directories that no other unreachable directory holds.
     tops: HashSet<u32>,
-    /// Directories that were gone through.
+    /// Directories that were checked.
     done: u64,
-    /// Directories that were met: the one that holds them, and their name.
+    /// The parent of each directory that was reached, and its name there.
     paths: HashMap<u32, (u32, Vec<u8>)>,
-    /// Where `..` of each leads, and where the entry is.
+    /// The target of each directory's `..`, and where that entry is.
     parents: HashMap<u32, (u32, u64)>,
-    /// Names of directories: of which directory, and where in it.
+    /// Names of each directory: the directory that has the name, and where in it.
     twins: HashMap<u32, Vec<(u32, u64)>>,
-    /// How many more of them are noted.
+    /// How many more names may be noted.
     twins_left: usize,
-    /// How many more bytes of directories there can be: each byte of the volume is of one.
+    /// How many more bytes directories can have. Each byte of the volume belongs to one at most.
     bytes_left: u64,
-    /// Names behind damage: the inode, the directory, and where in it.
+    /// Names found behind damage: the inode, the directory, and where in it.
     revived: Vec<(u32, u32, u64)>,
 }
 
 impl Names<'_, '_> {
-    /// Notes which directory holds a directory; whether it was the first.
+    /// Notes that `parent` holds the directory `ino`. Returns whether it is the first parent.
     fn meet(&mut self, ino: u32, parent: u32) -> bool {
         match self.inodes.all.get_mut(&ino) {
             Some(seen) if seen.parent == 0 => {
@@ -105,7 +106,7 @@ impl Names<'_, '_> {
         paths::path(&self.paths, dir, name)
     }
 
-    /// Returns whether it is to be mended.
+    /// Reports a finding at this path. Returns whether it is to be repaired.
     fn tell(&mut self, path: Vec<u8>, finding: Finding) -> bool {
         self.findings.tell(&Finding {
             path: Some(path),
@@ -113,7 +114,7 @@ impl Names<'_, '_> {
         })
     }
 
-    /// Goes through a directory, and all that is below it.
+    /// Checks a directory and all below it.
     fn walk(&mut self, from: u32) -> Result<()> {
         let mut todo = vec![from];
         while let Some(ino) = todo.pop() {
@@ -124,16 +125,16 @@ impl Names<'_, '_> {
         Ok(())
     }
 
-    /// Goes through one directory.
+    /// Checks one directory.
     fn directory(&mut self, ino: u32, todo: &mut Vec<u32>) -> Result<()> {
         let inode = match self.inodes.inode(&self.reader, ino) {
             Ok(inode) => inode,
             Err(e) if e == Kind::Io => return Err(e),
-            // Phase 1 has told of it.
+            // Phase 1 has reported it.
             Err(_) => return Ok(()),
         };
         let mut dir = match Dir::new(self.reader, &inode) {
-            // Phase 1 has told of its size.
+            // Phase 1 has reported its size.
             Err(e) if e == Kind::Corrupt => return Ok(()),
             dir => dir?,
         };
@@ -174,7 +175,8 @@ impl Names<'_, '_> {
         Ok(())
     }
 
-    /// Returns whether the volume can have a directory of these blocks beside those that were gone through.
+    /// Returns whether the volume has enough bytes for this directory beside those that were
+    /// already checked.
     fn has_room(&mut self, dir: &Inode, holes: &Ranges, unread: &Ranges) -> bool {
         let gaps = holes.iter().chain(unread);
         let gaps = gaps.map(|gap| gap.end - gap.start).sum::<u64>();
@@ -192,7 +194,7 @@ impl Names<'_, '_> {
         false
     }
 
-    /// An entry, if it is in use.
+    /// Checks an entry, if it is in use.
     fn one(
         &mut self,
         dir: &Inode,
@@ -216,7 +218,7 @@ impl Names<'_, '_> {
         Ok(())
     }
 
-    /// A directory without entries of itself and of its parent: they are made, in their places.
+    /// Reports a directory without `.` and `..`. The repair puts them in their places.
     fn no_dots(&mut self, dir: &Inode, dots: u32, is_first_there: bool) -> Result<()> {
         let message = format!("the directory has {dots} entries of itself and of its parent");
         let missing = Finding {
@@ -230,7 +232,7 @@ impl Names<'_, '_> {
         Ok(())
     }
 
-    /// Returns a chunk of a directory, made whole.
+    /// Returns a repaired copy of a chunk of a directory.
     fn salvaged(&self, dir: &Inode, start: u64) -> Result<Chunk> {
         let mut chunk = [0; DIRBLKSIZ];
         let place = Dir::new(self.reader, dir)?.place(start)?;
@@ -247,7 +249,7 @@ impl Names<'_, '_> {
         })
     }
 
-    /// Whether a directory's size is one.
+    /// Checks that a directory's size is a multiple of 512, and not 0.
     fn size(&mut self, inode: &Inode) {
         if inode.size.is_multiple_of(512) && inode.size > 0 {
             return;
@@ -264,8 +266,8 @@ impl Names<'_, '_> {
         }
     }
 
-    /// Returns where a directory has no blocks, which it should have everywhere; and where it has some
-    /// that phase 1 has told of.
+    /// Returns the holes of a directory, which must not have any, and the ranges whose bad blocks
+    /// phase 1 has reported.
     fn holes(&mut self, dir: &Inode) -> Result<(Ranges, Ranges)> {
         let (mut holes, mut unread) = (Vec::new(), Vec::new());
         let all = self.reader.runs(dir, 0, dir.size, &mut |run| {
@@ -283,7 +285,7 @@ impl Names<'_, '_> {
                         run => run?,
                     }
                 }
-                // Pointers that are wrong become holes; the next round tells of them.
+                // Bad pointers become holes, which the next round reports.
                 return Ok((Vec::new(), unread));
             }
             all => all?,
@@ -299,7 +301,7 @@ impl Names<'_, '_> {
                 ..finding(Severity::Damage, dir.at, message)
             };
             let wanted = self.tell(self.path(dir.ino, None), odd);
-            // At the end there was none, more likely: only the size is damaged.
+            // A hole at the end means, more likely, that only the size is damaged.
             if wanted && hole.start > 0 && hole.end == dir.size {
                 self.plan.inode(dir.ino).size = Some(hole.start);
             } else if wanted {
@@ -309,7 +311,7 @@ impl Names<'_, '_> {
         Ok((holes, unread))
     }
 
-    /// A damaged chunk, from the entry at `at` on: what can be told of it is gone through.
+    /// Reports a damaged chunk, and checks the entries from `at` on that can be recovered.
     fn bad_chunk(
         &mut self,
         dir: &Inode,
@@ -346,7 +348,8 @@ impl Names<'_, '_> {
         Ok(())
     }
 
-    /// Names behind damage that were taken out before it: those that their inodes do not count.
+    /// Removes recovered names that an inode's link count does not include. These were deleted
+    /// before the damage.
     fn names_too_many(&mut self) {
         for (ino, dir, at) in std::mem::take(&mut self.revived) {
             let Some(seen) = self.inodes.all.get_mut(&ino) else {
@@ -360,9 +363,9 @@ impl Names<'_, '_> {
         }
     }
 
-    /// `.` and `..`, which count as links. Where `..` should lead is known later.
+    /// Counts `.` and `..` as links. The right target of `..` is known only later.
     fn dots(&mut self, dir: &Inode, name: &[u8], (leads, at): (u32, u64)) {
-        // A directory that gets a name in lost+found has another parent then.
+        // A directory that is put into lost+found gets another parent.
         let counts = name == b"." || !self.tops.contains(&dir.ino);
         if let Some(seen) = self.inodes.all.get_mut(&leads).filter(|_| counts) {
             seen.found = seen.found.saturating_add(1);
@@ -376,8 +379,8 @@ impl Names<'_, '_> {
         }
     }
 
-    /// An entry of the directory itself or of its parent, behind both: what another directory
-    /// held, where the size or a pointer of this one was damaged.
+    /// Reports a second `.` or `..` in a directory. It belongs to another directory, and shows up
+    /// because this one's size or a pointer is damaged.
     fn more_dots(&mut self, dir: &Inode, name: &[u8], at: u64) {
         let message = format!(
             "'{}' stands at byte {at} of the directory as well",
@@ -472,8 +475,8 @@ impl Names<'_, '_> {
         Ok(())
     }
 
-    /// Returns what an inode is whose entry says that it is a directory: that, if it begins with an entry
-    /// of itself; only its mode is damaged then.
+    /// Returns the kind of an inode that its entry says is a directory. If the content begins with
+    /// the entry `.`, it is a directory, and only the inode's mode is damaged.
     fn as_directory(
         &mut self,
         dir: &Inode,
@@ -508,8 +511,8 @@ impl Names<'_, '_> {
         Ok(FileKind::Dir)
     }
 
-    /// Phase 3: directories that no path leads to. Preening frees them; else those that no other
-    /// such one holds get a name, and what is below them keeps its own.
+    /// Phase 3: directories that no path leads to. Preening frees them. Otherwise each one that no
+    /// other of them holds gets a name, and those below keep their names.
     fn unconnected(&mut self) -> Result<()> {
         let lost = self.unmet();
         if self.findings.frees_unreferenced() {
@@ -519,7 +522,7 @@ impl Names<'_, '_> {
         let held = self.held_by(&lost)?;
         let tops = lost.iter().filter(|ino| !held.contains(ino));
         let tops: Vec<u32> = tops.copied().collect();
-        // What is left then holds itself: any of a ring will do.
+        // Each of the rest is on or below a cycle, and any directory of a cycle can be named.
         for ino in tops.into_iter().chain(lost) {
             let is_unmet = self.inodes.all.get(&ino).is_some_and(|s| s.parent == 0);
             if is_unmet && self.tops.insert(ino) {
@@ -531,7 +534,7 @@ impl Names<'_, '_> {
         Ok(())
     }
 
-    /// Directories that were not met.
+    /// Returns the directories that the walk did not reach.
     fn unmet(&self) -> Vec<u32> {
         let all = self.inodes.all.iter();
         let unmet = all.filter(|(_, seen)| seen.kind == FileKind::Dir && seen.parent == 0);
@@ -541,7 +544,7 @@ impl Names<'_, '_> {
             .collect()
     }
 
-    /// Returns what entries of these directories lead to.
+    /// Returns the inodes that entries of these directories lead to.
     fn held_by(&self, dirs: &[u32]) -> Result<HashSet<u32>> {
         let mut held = HashSet::new();
         let mut left = self.bytes_left;
@@ -558,7 +561,7 @@ impl Names<'_, '_> {
             };
             left = more;
             let mut at = 0;
-            // Damage is told of when it is gone through.
+            // Damage is reported when the directory itself is checked.
             while let Ok(Some(entry)) = dir.entry(at) {
                 if !entry.is_dots() {
                     held.insert(entry.ino);

@@ -1,5 +1,5 @@
-//! The paths of some inodes, for what is found before the check goes through the directories.
-//! Damage there is passed over.
+//! Finds the paths of some inodes, for findings from before the check walks the directories.
+//! Damaged directories are skipped.
 
 use super::findings::Findings;
 use super::inodes::Inodes;
@@ -9,20 +9,20 @@ use crate::inodes::blocks::Reader;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use volary_core::{FileKind, Result};
 
-/// The longest path that is put together, in bytes.
+/// The longest path that is assembled, in bytes.
 const PATH_MAX: usize = 4096;
 
-/// Directories that were met: the one that holds each, and its name there.
+/// Directories that were reached: the parent of each, and its name there.
 pub(super) type Parents = HashMap<u32, (u32, Vec<u8>)>;
 
 /// A name that leads to an inode.
 pub(super) struct Named {
     pub(super) path: Vec<u8>,
-    /// The kind that the entry says, if it says one.
+    /// The kind that the entry states, if it states one.
     pub(super) kind: Option<FileKind>,
 }
 
-/// One path of each inode of `wanted` that has one.
+/// Finds one path of each inode of `wanted` that has any.
 ///
 /// # Errors
 /// `Interrupted`.
@@ -47,12 +47,12 @@ pub(super) fn of(
         paths.found.insert(UFS_ROOTINO, root);
     }
     let (mut todo, mut done) = (vec![UFS_ROOTINO], 0);
-    // Each byte of the volume is of one directory.
+    // Each byte of the volume belongs to one directory at most.
     let mut left = reader.volume.size.saturating_mul(reader.volume.fsize);
     while let Some(ino) = todo.pop() {
         done += 1;
         findings.progress("paths", done, 0)?;
-        // What cannot be read of a directory is told of elsewhere.
+        // Directories that cannot be read are reported elsewhere.
         let Ok(inode) = inodes.inode(reader, ino) else {
             continue;
         };
@@ -99,7 +99,7 @@ struct Paths {
     found: BTreeMap<u32, Named>,
 }
 
-/// Puts together the path of a directory, or of a name in it.
+/// Assembles the path of a directory, or of a name in it.
 pub(super) fn path(parents: &Parents, dir: u32, name: Option<&[u8]>) -> Vec<u8> {
     let mut parts: Vec<&[u8]> = name.into_iter().collect();
     let (mut at, mut len) = (dir, 0);

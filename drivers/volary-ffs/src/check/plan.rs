@@ -1,8 +1,8 @@
-//! What is to be mended, and mending it.
+//! What is to be repaired, and the repair itself.
 //!
-//! Each part of it leaves a volume that a check mends in the same way: entries and copies of
-//! blocks first, then pointers in indirect blocks, then inodes, then maps and sums, with a flush
-//! after each. The mark that the volume was cleanly left goes first and comes back last.
+//! If the repair is interrupted, another check can repair the rest. Entries and copies of blocks
+//! are written first, then pointers in indirect blocks, then inodes, then maps and sums, each
+//! followed by a flush. The mark of a cleanly left volume is cleared first and set again last.
 
 use super::chunk::Chunk;
 use super::likely;
@@ -15,18 +15,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use volary_block::Stage;
 use volary_core::{Error, FileKind, Kind, Result};
 
-/// What is to be done with an entry.
+/// The repair of a directory entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Entry {
-    /// It goes.
+    /// The entry is removed.
     Remove,
-    /// It says what the inode is.
+    /// The entry gets this type.
     Kind(FileKind),
-    /// It leads to this inode.
+    /// The entry gets this inode.
     Leads(u32),
 }
 
-/// What is to be done with an inode.
+/// The repair of an inode.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Mend {
     pub(super) free: bool,
@@ -34,52 +34,53 @@ pub(super) struct Mend {
     pub(super) blocks: Option<u64>,
     pub(super) size: Option<u64>,
     pub(super) flags: Option<u32>,
-    /// Its extended attributes go.
+    /// The extended attributes are removed.
     pub(super) bare: bool,
-    /// Pointers behind the end go.
+    /// Pointers behind the end are cleared.
     pub(super) cut: bool,
-    /// Pointers in the inode, and what they become.
+    /// Pointers in the inode, and their new values.
     pub(super) pointers: Vec<(Slot, u64)>,
-    /// What it was before it was damaged.
+    /// The fields that the inode had before the damage.
     pub(super) likely: Option<likely::Fields>,
 }
 
-/// A write that is neither of an entry nor of an inode.
+/// A write that changes neither an entry nor an inode.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Write {
-    /// What stands at the first place is copied to the second.
+    /// Copies `len` bytes from one place to the other.
     Copy { from: u64, to: u64, len: u64 },
-    /// What stands there is written again, with zeros for what cannot be read.
+    /// Writes the bytes at `at` again, with zeros for those that cannot be read.
     Again { at: u64, len: u64 },
-    /// A pointer in an indirect block.
+    /// Sets a pointer in an indirect block.
     Pointer { at: u64, to: u64 },
 }
 
-/// All of it.
+/// All repairs of a round.
 #[derive(Default)]
 pub(super) struct Plan {
-    /// By directory, and byte of it.
+    /// Repairs of entries, by directory and byte in it.
     entries: BTreeMap<(u32, u64), Entry>,
-    /// The same of whole chunks, before entries in them.
+    /// New contents of whole chunks, written before entries in them.
     chunks: BTreeMap<(u32, u64), Chunk>,
-    /// Inodes with blocks that others claim, or pointers that become others: what their blocks
-    /// hold is mended when they are their own.
+    /// Inodes with blocks that other inodes claim, or with pointers that are to change. The content
+    /// of their blocks is repaired in a later round, when the blocks are theirs alone.
     pub(super) unsettled: BTreeSet<u32>,
     pub(super) inodes: BTreeMap<u32, Mend>,
-    /// Copies of blocks, and then what leads to them from indirect blocks.
+    /// Copies of blocks, and then the pointers to them in indirect blocks.
     pub(super) copies: Vec<Write>,
     pub(super) pointers: Vec<Write>,
-    /// The root is to be made anew.
+    /// The root directory is to be made anew.
     pub(super) root: bool,
     /// The first superblock is to be written.
     pub(super) head: bool,
-    /// Maps and sums are to be made anew.
+    /// Maps and sums are to be rebuilt.
     pub(super) maps: bool,
-    /// Holes of directories, where each begins and ends, that are to be filled with free room.
+    /// Holes of directories that are to be filled with free entries: directory and start, with the
+    /// end.
     pub(super) holes: BTreeMap<(u32, u64), u64>,
-    /// Inodes that are to be named in `lost+found`.
+    /// Inodes that are to get a name in `lost+found`.
     pub(super) lost: BTreeSet<u32>,
-    /// Quotas are to be counted anew.
+    /// Quotas are to be counted again.
     pub(super) quotas: bool,
     /// Replicas of the superblock that are to be written, by group.
     pub(super) replicas: BTreeSet<u64>,
@@ -90,7 +91,7 @@ impl Plan {
         self.inodes.entry(ino).or_default()
     }
 
-    /// What is to be done with an entry. Where it leads comes after all else.
+    /// Plans the repair of an entry. A change of its inode gives way to any other repair.
     pub(super) fn entry(&mut self, dir: u32, at: u64, change: Entry) {
         let is_planned = self.entries.contains_key(&(dir, at));
         let is_last = matches!(change, Entry::Leads(_)) && is_planned;
@@ -99,20 +100,20 @@ impl Plan {
         }
     }
 
-    /// What a chunk is to hold.
+    /// Plans new content for a chunk.
     pub(super) fn chunk(&mut self, dir: u32, at: u64, chunk: Chunk) {
         if !self.unsettled.contains(&dir) {
             self.chunks.insert((dir, at), chunk);
         }
     }
 
-    /// Returns whether anything is to be mended before the maps.
+    /// Returns whether anything must be repaired before the maps.
     pub(super) fn has_structures(&self) -> bool {
         let is_empty = self.entries.is_empty() && self.chunks.is_empty() && self.inodes.is_empty();
         !is_empty || self.root || !self.copies.is_empty() || !self.pointers.is_empty()
     }
 
-    /// Mends entries, pointers and inodes.
+    /// Repairs entries, pointers and inodes.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
@@ -144,14 +145,16 @@ impl Plan {
     }
 }
 
-/// Writes what differs, and counts it.
+/// Writes bytes that differ from the stored ones, and counts the sectors.
 pub(super) struct Writer<'a> {
     pub(super) reader: Reader<'a>,
-    /// Sectors.
+    /// Sectors that were written.
     pub(super) written: u64,
 }
 
 impl Writer<'_> {
+    /// Writes `bytes` at `at` if they differ from the stored ones.
+    ///
     /// # Errors
     /// `ReadOnly`; `Io`.
     pub(super) fn put(&mut self, at: u64, bytes: &[u8]) -> Result<()> {
@@ -165,8 +168,8 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// The same of a superblock, where not all that stands there need be readable: a disk finds
-    /// room for sectors that are written whole.
+    /// Writes a superblock as [`put`](Self::put) does, even if the old one cannot be read: a disk
+    /// remaps bad sectors that are written whole.
     ///
     /// # Errors
     /// `ReadOnly`; `Io`.
@@ -190,8 +193,10 @@ impl Writer<'_> {
         self.reader.cache.write(start, &whole, Stage::DATA)
     }
 
+    /// Performs a write.
+    ///
     /// # Errors
-    /// `ReadOnly`; `Io`, but not of what [`Write::Again`] is for.
+    /// `ReadOnly`; `Io`, except for sectors that [`Write::Again`] replaces.
     fn write(&mut self, write: Write) -> Result<()> {
         let bytes = |len| vec![0; usize::try_from(len).unwrap_or(0)];
         match write {
@@ -222,7 +227,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Makes durable what was written.
+    /// Makes all writes durable.
     ///
     /// # Errors
     /// `Io`.
@@ -254,7 +259,7 @@ fn mend_entry(writer: &mut Writer<'_>, dir: u32, at: u64, entry: Entry) -> Resul
     writer.put(place, &bytes)
 }
 
-/// Takes an entry out of a chunk.
+/// Removes an entry from a chunk.
 fn remove(order: crate::disk::ondisk::Order, bytes: &mut [u8], at: usize) {
     let length = |bytes: &[u8], at: usize| u16::get(order, bytes, at + 4);
     let (mut before, mut here) = (None, 0);
@@ -307,7 +312,7 @@ fn mend_inode(writer: &mut Writer<'_>, ino: u32, mend: &Mend) -> Result<()> {
     writer.put(inode.at, &inode.bytes)
 }
 
-/// Takes pointers away that are behind the end of a file.
+/// Clears pointers that are behind the end of a file.
 fn cut(writer: &mut Writer<'_>, inode: &mut Inode) -> Result<()> {
     let mut found = beyond(&writer.reader, inode)?;
     found.places.sort_unstable();
@@ -346,7 +351,7 @@ impl Beyond {
 /// Looks for pointers behind the end of a file.
 ///
 /// # Errors
-/// `Corrupt` for one to outside of the volume before it; `Io`.
+/// `Corrupt` if a pointer on the way is outside of the volume; `Io`.
 pub(super) fn beyond(reader: &Reader<'_>, inode: &Inode) -> Result<Beyond> {
     let volume = reader.volume;
     let mut found = Beyond::default();
@@ -376,7 +381,8 @@ pub(super) fn beyond(reader: &Reader<'_>, inode: &Inode) -> Result<Beyond> {
     Ok(found)
 }
 
-/// The same below an indirect block that holds the end: `keep` blocks are before it.
+/// Does the same below an indirect block in which the file ends. `keep` is how many of its blocks
+/// belong to the file.
 fn behind(
     reader: &Reader<'_>,
     inode: &Inode,
@@ -411,7 +417,7 @@ fn behind(
     Ok(())
 }
 
-/// Returns the error for damage that a mend must leave as it is.
+/// Returns the error for damage that a repair cannot mend.
 pub(super) fn too_damaged(what: &str) -> Error {
     Error::note(Kind::Corrupt, format!("{what} cannot be made good"))
 }

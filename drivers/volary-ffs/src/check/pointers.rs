@@ -1,5 +1,6 @@
-//! Phase 1, pointers out of range and blocks with two owners. No more is taken than the damage: a
-//! pointer that leads nowhere becomes a hole, a block that two claim is copied for the second.
+//! Phase 1: pointers out of range, and blocks with two owners. A repair loses no more than the
+//! damage did. A pointer out of range becomes a hole, and a block with two owners is copied for the
+//! second.
 
 use super::findings::{Findings, finding};
 use super::inodes::Inodes;
@@ -15,37 +16,37 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use volary_core::{FileKind, Finding, Result, Severity};
 
-/// Pointers that a round mends, of all inodes together; the next round finds the rest.
+/// Pointers that one round repairs, over all inodes. The next round finds the rest.
 const MENDED_MAX: usize = 1 << 16;
 
-/// How many indirect blocks are remembered of an inode.
+/// How many indirect blocks of an inode are remembered.
 const INDIRECT_MAX: usize = 1 << 12;
 
-/// How a part of an inode is mended.
+/// One step in the repair of an inode.
 #[derive(Clone, Copy, Debug)]
 enum Fix {
     /// A pointer becomes a hole.
     Hole(Slot),
     /// A pointer leads to a copy of this block.
     Copy(Slot, Block),
-    /// The indirect block that begins there is written again.
+    /// The indirect block that begins at this fragment is written again.
     Again(u64),
-    /// The inode ends after so many bytes.
+    /// The inode gets this size.
     End(u64),
-    /// The inode is what its fields make it likely that it was.
+    /// The inode gets the fields that it likely had.
     Likely(likely::Fields),
-    /// The same, if the entry of the inode says so too.
+    /// The same, but only if the inode's entry agrees.
     IfNamed(likely::Fields),
     /// The inode has these flags.
     Flags(u32),
-    /// Its extended attributes go.
+    /// The extended attributes are removed.
     Bare,
     /// The inode is freed.
     Free,
 }
 
 impl Fix {
-    /// Returns whether it writes into an indirect block that another claims.
+    /// Returns whether this writes into an indirect block that another inode claims.
     fn writes_into_shared(&self, reader: &Reader<'_>, inodes: &Inodes) -> bool {
         let volume = reader.volume;
         match *self {
@@ -66,12 +67,12 @@ struct Wrong {
     at: u64,
     code: &'static str,
     message: String,
-    /// What mending it does.
+    /// What the repair does, in words.
     repair: String,
     fixes: Vec<Fix>,
 }
 
-/// Inodes that are wrong, as far as they are known.
+/// The wrong inodes that were found so far.
 #[derive(Default)]
 pub(super) struct Pointers {
     all: Vec<Wrong>,
@@ -83,29 +84,29 @@ pub(super) struct Pointers {
 pub(super) struct Taken {
     /// Fragments of blocks that are in range.
     pub(super) fragments: u64,
-    /// The first of the fragments that were taken before.
+    /// The first fragment that was already taken.
     pub(super) twice: Option<u64>,
     /// Whether the inode may have blocks that are not counted.
     pub(super) is_wrong: bool,
 }
 
-/// One inode's sweep.
+/// The results of sweeping one inode.
 #[derive(Default)]
 struct Swept {
     taken: Taken,
     /// The first pointer that is out of range, in words, and how many there are.
     first_bad: Option<String>,
     bad: u64,
-    /// The last blocks of the file that pointers out of range lead to, one after the other.
+    /// The file's blocks behind the last consecutive pointers that are out of range.
     bad_blocks: Range<u64>,
-    /// Where the file ends if only its last piece is too long.
+    /// The file's size, if its last block merely has too many fragments.
     piece_end: Option<u64>,
     holes: Vec<Fix>,
     again: Vec<Fix>,
-    /// How many fragments were taken before.
+    /// How many fragments were already taken.
     twice: u64,
     shared: Vec<Fix>,
-    /// Where its indirect blocks begin, as far as they are remembered.
+    /// The first fragments of its indirect blocks, as far as they are remembered.
     indirect: BTreeSet<u64>,
 }
 
@@ -141,7 +142,7 @@ impl Pointers {
         Ok(swept.taken)
     }
 
-    /// Notes fields of an inode that contradict the rest of it, and what they likely were.
+    /// Notes contradictory fields of an inode, with their likely values.
     pub(super) fn fields(
         &mut self,
         inode: &Inode,
@@ -153,8 +154,8 @@ impl Pointers {
         self.note(inode, code, message, (fields.to_string(), vec![fix]));
     }
 
-    /// Notes a directory that holds nothing of one. It counts as a file if its name says so, or,
-    /// where names say nothing, its size.
+    /// Notes a directory whose content is not one. It counts as a file if its entry says so. On a
+    /// volume without types in entries, its size decides.
     pub(super) fn no_directory(&mut self, reader: &Reader<'_>, inode: &Inode) {
         let message = format!("inode {}, a directory, holds none", inode.ino);
         let fields = likely::Fields::of_kind(inode, FileKind::File);
@@ -179,7 +180,7 @@ impl Pointers {
         self.note(inode, "flags", message, (String::new(), vec![fix]));
     }
 
-    /// Notes extended attributes that make no sense.
+    /// Notes an inode with invalid extended attributes.
     pub(super) fn bare(&mut self, inode: &Inode, message: String) {
         self.note(
             inode,
@@ -189,7 +190,7 @@ impl Pointers {
         );
     }
 
-    /// Notes the first owner of blocks that have others too. It keeps them.
+    /// Notes the first owner of blocks that other inodes claim too. It keeps them.
     pub(super) fn shared(&mut self, inode: &Inode, message: String) {
         self.note(inode, "shared-blocks", message, Default::default());
     }
@@ -218,7 +219,7 @@ impl Pointers {
         }
         fixes.append(&mut swept.holes);
         if let Some((words, fix)) = swept.end(reader, inode) {
-            // What looks like pointers of a symlink may be its target.
+            // Apparent pointers of a symlink may be its target.
             if inode.kind() == Some(FileKind::Symlink) {
                 (repair, fixes) = (String::new(), Vec::new());
             }
@@ -246,7 +247,8 @@ impl Pointers {
         });
     }
 
-    /// Reports all of it, with paths, and plans what is to be mended. All inodes were seen before.
+    /// Reports all wrong inodes with their paths, and plans the repairs. All inodes must have been
+    /// visited before.
     ///
     /// # Errors
     /// `Interrupted`.
@@ -267,7 +269,7 @@ impl Pointers {
             }
             if wrong.is_of_blocks() {
                 plan.unsettled.insert(wrong.ino);
-                // Its indirect blocks may be others' content.
+                // What look like its indirect blocks may be content of other files.
                 if let Some(mend) = plan.inodes.get_mut(&wrong.ino) {
                     mend.cut = false;
                 }
@@ -298,24 +300,24 @@ impl Pointers {
 }
 
 impl Wrong {
-    /// Returns whether it is about whose blocks are whose.
+    /// Returns whether the finding is about the ownership of blocks.
     fn is_of_blocks(&self) -> bool {
         ["bad-block", "duplicate-blocks", "shared-blocks"].contains(&self.code)
     }
 
-    /// Leaves out what writes into a block that two claim: one of them may have content there. A
-    /// later round does it, when each has a block of its own.
+    /// Drops fixes that write into a block with two claims, because the other inode may have
+    /// content there. A later round does them, when each inode has its own block.
     fn spare_shared(&mut self, reader: &Reader<'_>, inodes: &Inodes) {
         let count = self.fixes.len();
         self.fixes
             .retain(|fix| !fix.writes_into_shared(reader, inodes));
-        // Where the inode ends is known when all of its pointers are.
+        // The inode's end is known only when all its pointers are.
         if self.fixes.len() < count {
             self.fixes.retain(|fix| !matches!(fix, Fix::End(_)));
         }
     }
 
-    /// Brings in the kind that an entry says; whether there is anything wrong then.
+    /// Takes the kind that the entry states into account. Returns whether anything is still wrong.
     fn settle(&mut self, named: Option<FileKind>, inodes: &mut Inodes) -> bool {
         for fix in &mut self.fixes {
             match *fix {
@@ -336,7 +338,7 @@ impl Wrong {
 }
 
 impl Swept {
-    /// Returns a pointer in range.
+    /// Takes the block of a pointer that is in range.
     fn good(
         &mut self,
         reader: &Reader<'_>,
@@ -356,11 +358,11 @@ impl Swept {
             }
             return Below::Go;
         };
-        // The blocks that an indirect one leads to are looked at when it has a copy.
+        // The blocks below an indirect block are checked once it has been copied.
         self.taken.is_wrong |= !block.is_data;
         self.twice += twice.len() as u64;
         self.taken.twice.get_or_insert(first);
-        // What its own indirect blocks hold is not content, nor are they their own parents.
+        // An indirect block of the same inode is neither its content nor its own parent.
         let is_own = self.indirect.contains(&block.first);
         if !is_own {
             twice
@@ -375,7 +377,7 @@ impl Swept {
         Below::Skip
     }
 
-    /// Returns a pointer out of range.
+    /// Notes a pointer that is out of range.
     fn bad(&mut self, reader: &Reader<'_>, inode: &Inode, pointer: &Pointer, room: bool) -> Below {
         self.taken.is_wrong = true;
         self.bad += 1;
@@ -397,8 +399,8 @@ impl Swept {
         Below::Skip
     }
 
-    /// Returns how an inode ends whose last pointers are out of range, in words too. Files end in no hole;
-    /// directories are looked at with their entries.
+    /// Returns how an inode is truncated whose last pointers are out of range, also in words. A
+    /// file must not end in a hole. The end of a directory is determined with its entries.
     fn end(&self, reader: &Reader<'_>, inode: &Inode) -> Option<(String, Fix)> {
         let bsize = reader.volume.bsize;
         let ends = |size| (format!("it ends after {size} bytes"), Fix::End(size));
@@ -430,7 +432,7 @@ fn join(one: &str, other: &str) -> String {
     }
 }
 
-/// Returns what mending shared blocks does, in words.
+/// Returns in words what the repair of shared blocks does.
 fn shared_repair(fixes: &[Fix]) -> String {
     let is_hole = |fix: &&Fix| matches!(fix, Fix::Hole(_));
     let holes = fixes.iter().filter(is_hole).count();
@@ -441,13 +443,13 @@ fn shared_repair(fixes: &[Fix]) -> String {
     }
 }
 
-/// Takes a block's fragments. Returns those that were taken before.
+/// Takes a block's fragments. Returns those that were already taken.
 fn claim(inodes: &mut Inodes, block: &Block) -> Vec<u64> {
     let its = block.first..block.first + block.fragments;
     its.filter(|&fragment| !inodes.take(fragment)).collect()
 }
 
-/// Returns whether some of a block belongs to the format: it holds nothing of a file.
+/// Returns whether part of a block belongs to the format, and thus cannot be file content.
 fn is_format(reader: &Reader<'_>, block: &Block) -> bool {
     let volume = reader.volume;
     let summaries = volume.csaddr..volume.csaddr + volume.cssize.div_ceil(volume.fsize);
@@ -457,8 +459,8 @@ fn is_format(reader: &Reader<'_>, block: &Block) -> bool {
     })
 }
 
-/// Returns where an inode ends whose last block has more fragments, by its size, than the pointer to it
-/// leaves room for: after as many as the inode's count of sectors allows for it.
+/// Returns the size of an inode whose last block would, by its size, cross a block's border or the
+/// volume's end. The inode's count of sectors tells how many fragments that block has.
 fn piece_end(reader: &Reader<'_>, inode: &Inode, pointer: &Pointer, before: u64) -> Option<u64> {
     let volume = reader.volume;
     let Slot::Direct(at) = pointer.slot else {
@@ -475,7 +477,7 @@ fn piece_end(reader: &Reader<'_>, inode: &Inode, pointer: &Pointer, before: u64)
     (is_last && fits && end < inode.size).then_some(end)
 }
 
-/// Returns room for the copies that `fixes` make; `None` if there is too little.
+/// Allocates the copies that `fixes` make. Returns `None` if there is too little room.
 fn copies(fixes: &[Fix], inodes: &mut Inodes, room: &mut Room<'_>) -> Option<Vec<u64>> {
     let blocks = fixes.iter().filter_map(|fix| match fix {
         Fix::Copy(_, block) => Some(block.fragments),

@@ -1,5 +1,4 @@
-//! Quotas: what their files say that users and groups have taken, against what they have
-//! (`quotacheck`).
+//! Compares the usage in the quota files with what users and groups really use (`quotacheck`).
 
 use super::findings::{Findings, finding};
 use super::inodes::Inodes;
@@ -10,7 +9,7 @@ use crate::quota::{Counts, QuotaFile};
 use std::sync::Arc;
 use volary_core::{BlockDevice, Finding, Kind, QuotaOf, Result, Severity, Time};
 
-/// Compares them, where all inodes are known.
+/// Compares the quotas, if all inodes are known.
 ///
 /// # Errors
 /// `Interrupted`; `Io`.
@@ -25,7 +24,7 @@ pub(super) fn check(
     }
     for of in QuotaOf::ALL {
         match one(reader, of, findings, plan) {
-            // Of a file that is damaged the other phases tell.
+            // The other phases report a damaged quota file.
             Err(e) if e == Kind::Corrupt || e == Kind::Stale => {}
             result => result?,
         }
@@ -60,7 +59,8 @@ fn one(
     Ok(())
 }
 
-/// Counts anew on a volume of which all else is right, if there is room for the counts. Gives how many sectors were written.
+/// Counts the quotas again on a volume without other errors, if there is room for the counts.
+/// Returns how many sectors were written.
 ///
 /// # Errors
 /// `Corrupt`; `Io`.

@@ -1,4 +1,5 @@
-//! Cylinder groups, made anew from what inodes take. Counted here, not by the allocator.
+//! Rebuilds cylinder groups from what inodes use. Counts without the allocator, as an independent
+//! check.
 
 use super::inodes::Inodes;
 use crate::disk::ondisk::{CG_MAGIC, CG_MAGIC_AT, Stored, ocg};
@@ -13,7 +14,7 @@ pub(super) struct Made {
     pub(super) sums: [u64; 4],
 }
 
-/// Makes a group's maps and counts anew, but for [`positions`]; rotors that can be stay.
+/// Rebuilds a group's maps and counts, except for [`positions`]. Valid rotors are kept.
 pub(super) fn made(volume: &Volume, inodes: &Inodes, number: u64, mut group: Group) -> Made {
     let base = volume.base(number);
     let first = u32::try_from(number * volume.ipg).unwrap_or(u32::MAX);
@@ -42,7 +43,7 @@ pub(super) fn made(volume: &Volume, inodes: &Inodes, number: u64, mut group: Gro
     Made { group, sums }
 }
 
-/// Where searches go on: within the group, or at its start.
+/// Resets rotors that point outside of the group to its start.
 fn rotors(volume: &Volume, group: &mut Group) {
     let raw = &group.raw;
     let most = [group.fragments, group.fragments, volume.ipg];
@@ -62,7 +63,7 @@ fn free_blocks(volume: &Volume, group: &Group) -> Vec<bool> {
     (0..blocks).map(is_free).collect()
 }
 
-/// The map of free blocks, and how many rows of them there are of each length.
+/// Rebuilds the map of free blocks, and the number of free runs of each length.
 fn clusters(volume: &Volume, group: &mut Group) {
     let most = volume.contigsumsize() as usize;
     let (map, sums) = (
@@ -95,8 +96,8 @@ fn clusters(volume: &Volume, group: &mut Group) {
     }
 }
 
-/// Free blocks by cylinder and rotational position. NetBSD and makefs do not keep these
-/// counts up, so that they are no finding.
+/// Rebuilds the counts of free blocks by cylinder and rotational position. NetBSD and makefs do not
+/// maintain them, so a difference is no finding.
 pub(super) fn positions(volume: &Volume, group: &mut Group) {
     let raw = &volume.found.raw;
     let field = |n: i32| usize::try_from(n).unwrap_or(0);
@@ -135,10 +136,11 @@ pub(super) fn positions(volume: &Volume, group: &mut Group) {
     }
 }
 
-/// Returns a group whose head makes no sense, made of another's: where maps stand is the same in all.
+/// Rebuilds a group's invalid head from that of another group. The maps are at the same places in
+/// all groups.
 ///
 /// # Errors
-/// `Corrupt` if no group makes sense; `Io`.
+/// `Corrupt` if no group has a valid head; `Io`.
 pub(super) fn from_another(reader: &Reader<'_>, number: u64) -> Result<Group> {
     let volume = reader.volume;
     let other = (0..volume.ncg).filter(|&n| n != number);
@@ -158,7 +160,7 @@ pub(super) fn from_another(reader: &Reader<'_>, number: u64) -> Result<Group> {
         small(fragments / volume.frag).put(order, bytes, 112);
     }
     if volume.variant == Variant::Ufs2 {
-        // What was written once can no longer be told: the rest is looked at as well.
+        // How many inodes were ever initialised can no longer be told, so all are looked at.
         small(volume.ipg).put(order, bytes, 120);
     }
     let len = usize::try_from(volume.cgsize).unwrap_or(0);

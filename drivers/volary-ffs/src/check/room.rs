@@ -1,14 +1,14 @@
-//! Free room for copies that a check makes of blocks with two owners.
+//! Finds free room for copies of blocks with two owners.
 
 use super::inodes::Inodes;
 use crate::groups::cg::Group;
 use crate::inodes::blocks::Reader;
 use std::collections::BTreeMap;
 
-/// Looks for free fragments, each of which it gives once.
+/// Finds free fragments, and gives out each one only once.
 pub(super) struct Room<'a> {
     reader: Reader<'a>,
-    /// Where to go on, by the number of fragments and whether the maps must agree.
+    /// Where the next search starts, by the number of fragments and whether the maps must agree.
     next: BTreeMap<(u64, bool), u64>,
     /// The group whose map was looked at last, by its number.
     group: Option<(u64, Option<Group>)>,
@@ -23,9 +23,9 @@ impl<'a> Room<'a> {
         }
     }
 
-    /// Promises `count` fragments of a block, which no inode has. The map has them as free too,
-    /// where there are such: what a damaged pointer led to stays as it is as long as possible.
-    /// Returns `None` if there is no such room, or it may belong to blocks that are not known.
+    /// Promises `count` fragments of a block that no inode has. Prefers those that are free in the
+    /// map too, so that blocks behind a damaged pointer stay untouched as long as possible. Returns
+    /// `None` if there is no such room, or it may belong to unknown blocks.
     pub(super) fn take(&mut self, inodes: &mut Inodes, count: u64) -> Option<u64> {
         let mut found = self.search(inodes, count, true);
         if found.is_none() && !inodes.is_partial {
@@ -44,7 +44,7 @@ impl<'a> Room<'a> {
             if first + count > size {
                 break None;
             }
-            // A piece lies within one block.
+            // The fragments must lie within one block.
             if first % frag + count > frag {
                 first = (first / frag + 1) * frag;
                 continue;

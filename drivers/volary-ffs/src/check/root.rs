@@ -1,4 +1,4 @@
-//! The root directory, made anew where it is none.
+//! Rebuilds the root directory if it is not a directory.
 
 use super::findings::{Findings, finding};
 use super::inodes::Inodes;
@@ -11,10 +11,10 @@ use crate::inodes::inode::Inode;
 use crate::inodes::store::kept;
 use volary_core::{FileKind, Finding, Kind, Result, Severity, Time};
 
-/// Permissions of a root that is made anew.
+/// Permissions of a rebuilt root directory.
 const MODE: u16 = 0o755;
 
-/// Whether there is a root to go by.
+/// Checks that the root is a directory.
 pub(super) fn check(inodes: &Inodes, findings: &mut Findings<'_>, plan: &mut Plan) {
     let root = inodes.all.get(&UFS_ROOTINO);
     if root.is_some_and(|seen| seen.kind == FileKind::Dir) {
@@ -34,7 +34,8 @@ pub(super) fn check(inodes: &Inodes, findings: &mut Findings<'_>, plan: &mut Pla
     }
 }
 
-/// Makes it a directory again: as it was, where only its mode is wrong; else an empty one.
+/// Makes inode 2 a directory again. It gets its old content if only the mode is wrong, otherwise it
+/// is empty.
 ///
 /// # Errors
 /// `NoSpace`, `Corrupt` if there is no room; `Io`.
@@ -71,7 +72,7 @@ fn as_directory(mut inode: Inode) -> Inode {
     inode
 }
 
-/// Returns the inode, if it is a directory but for its mode: the first entry leads to it.
+/// Returns the inode as a directory, if only its mode is wrong: its first entry leads to itself.
 fn as_it_was(reader: &Reader<'_>, old: &Inode) -> Result<Option<Inode>> {
     let volume = reader.volume;
     let Ok(inode) = as_directory(old.clone()).check(volume) else {
@@ -87,7 +88,7 @@ fn as_it_was(reader: &Reader<'_>, old: &Inode) -> Result<Option<Inode>> {
     Ok(is_own.then_some(inode))
 }
 
-/// Returns a fragment that nothing takes: if there is one, one that the maps have as free too.
+/// Returns a fragment that nothing uses. Prefers one that is free in the maps too.
 fn free_fragment(reader: &Reader<'_>, inodes: &Inodes) -> Result<u64> {
     let volume = reader.volume;
     let mut any = None;

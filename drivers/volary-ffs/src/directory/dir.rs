@@ -7,7 +7,7 @@ use crate::inodes::inode::Inode;
 use std::ops::Range;
 use volary_core::{Error, FileKind, Kind, Result};
 
-/// Bytes that are read at a time by those who go through a directory.
+/// Bytes that a scan of a directory reads at a time.
 const WINDOW: usize = 8192;
 
 /// The longest directory, in bytes: the BSDs' offsets in directories have 31 bits.
@@ -18,14 +18,14 @@ pub(crate) fn size_max(volume: &Volume) -> u64 {
     volume.size.saturating_mul(volume.fsize).min(SIZE_MAX)
 }
 
-/// Damaged chunks of a directory after which the rest of it is passed over.
+/// The number of damaged chunks after which the rest of a directory is skipped.
 pub(crate) const DAMAGE_MAX: u32 = 64;
 
 /// An entry.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry<'a> {
     pub(crate) ino: u32,
-    /// What it says that the inode is, where it says so.
+    /// The kind that the entry states, if it states one.
     pub(crate) kind: Option<FileKind>,
     pub(crate) name: &'a [u8],
     /// The places where it begins and ends in the directory, in bytes.
@@ -34,30 +34,31 @@ pub(crate) struct Entry<'a> {
 }
 
 impl Entry<'_> {
-    /// Returns whether it leads to a node: free room does not, nor do holes in a union mount.
+    /// Returns whether the entry leads to a node. Free room does not, nor does a hole in a union
+    /// mount.
     pub(crate) fn is_used(&self) -> bool {
         self.ino != 0 && self.ino != UFS_WINO
     }
 
-    /// Returns whether it is `.` or `..`.
+    /// Returns whether the name is `.` or `..`.
     pub(crate) fn is_dots(&self) -> bool {
         self.name == b"." || self.name == b".."
     }
 }
 
-/// Damaged chunks that those who go through a directory have passed over.
+/// Damaged chunks that a scan of a directory has skipped.
 #[derive(Default)]
 pub(crate) struct Damage {
     chunks: u32,
-    /// What was wrong with the first.
+    /// The error of the first one.
     pub(crate) first: Option<Error>,
 }
 
 impl Damage {
-    /// Passes over a chunk.
+    /// Skips a damaged chunk.
     ///
     /// # Errors
-    /// `e` itself, if it is not of the chunk alone, or there is too much damage.
+    /// `e` itself, if it concerns more than the chunk, or there is too much damage.
     pub(crate) fn pass(&mut self, e: Error) -> Result<()> {
         let is_local = matches!(e.kind(), Kind::Corrupt | Kind::Io);
         if !is_local || self.chunks >= DAMAGE_MAX {
@@ -69,20 +70,22 @@ impl Damage {
     }
 }
 
-/// Goes through a directory, a window at a time.
+/// Scans a directory, a window at a time.
 pub(crate) struct Dir<'a> {
     reader: Reader<'a>,
     pub(crate) inode: &'a Inode,
     window: Vec<u8>,
     /// Bytes that are read at a time: whole chunks.
     step: usize,
-    /// The place of the window in the directory.
+    /// The window's place in the directory.
     start: Option<u64>,
 }
 
 impl<'a> Dir<'a> {
+    /// Starts at an inode's directory.
+    ///
     /// # Errors
-    /// `NotDir`; `Corrupt` for one that is longer than the volume, or than any.
+    /// `NotDir`; `Corrupt` for one that is longer than the volume, or than a directory can be.
     pub(crate) fn new(reader: Reader<'a>, inode: &'a Inode) -> Result<Self> {
         if inode.kind() != Some(FileKind::Dir) {
             return Err(Kind::NotDir.into());
@@ -102,15 +105,16 @@ impl<'a> Dir<'a> {
         })
     }
 
-    /// From now on a chunk is read at a time: for those who know where an entry is.
+    /// Reads a chunk at a time from now on, for callers that know where an entry is.
     pub(crate) fn read_by_chunks(&mut self) {
         (self.step, self.start) = (DIRBLKSIZ, None);
     }
 
-    /// Returns the entry at `at`, free room or not; `None` at the end of the directory.
+    /// Returns the entry at `at`, whether it is free or not. Returns `None` at the end of the
+    /// directory.
     ///
     /// # Errors
-    /// `Corrupt` for what is no entry; `Io`.
+    /// `Corrupt` for an invalid entry; `Io`.
     pub(crate) fn entry(&mut self, at: u64) -> Result<Option<Entry<'_>>> {
         if at >= self.inode.size {
             return Ok(None);
@@ -147,7 +151,7 @@ impl<'a> Dir<'a> {
         Ok(here)
     }
 
-    /// Returns the next chunk after `at`: where to go on after damage.
+    /// Returns the next chunk after `at`, where a scan goes on after damage.
     pub(crate) fn next_chunk(at: u64) -> u64 {
         (at / DIRBLKSIZ as u64 + 1) * DIRBLKSIZ as u64
     }
@@ -161,7 +165,7 @@ impl<'a> Dir<'a> {
         let left = usize::try_from(self.inode.size - start).unwrap_or(self.step);
         self.window.resize(left.min(self.step), 0);
         match self.reader.read(self.inode, start, &mut self.window) {
-            // What lies beside a block that cannot be read can be.
+            // The chunks beside an unreadable block can still be read.
             Err(e) if self.step > DIRBLKSIZ && matches!(e.kind(), Kind::Corrupt | Kind::Io) => {
                 self.read_by_chunks();
                 self.fill(at)
@@ -184,12 +188,12 @@ impl<'a> Dir<'a> {
         Ok(found.unwrap_or(self.inode.at))
     }
 
-    /// Returns where the entry `name` is, searched from the border of the chunk of `from` on, and then from
-    /// the start.
+    /// Returns the inode and the place of the entry `name`. The search starts at the chunk of
+    /// `from`, and goes on at the directory's start.
     ///
     /// # Errors
-    /// `NotFound`; as [`entry`](Self::entry), if it is not in what can be read of the directory;
-    /// of `go_on`, which is asked at each window.
+    /// `NotFound`; as [`entry`](Self::entry), if parts of the directory could not be read and the
+    /// name is not in the rest; those of `go_on`, which is called at each window.
     pub(crate) fn find(
         &mut self,
         name: &[u8],
@@ -219,12 +223,12 @@ impl<'a> Dir<'a> {
                 at = entry.end;
             }
         }
-        // It may be where nothing could be read.
+        // The name may be in the part that could not be read.
         Err(damage.first.unwrap_or_else(|| Kind::NotFound.into()))
     }
 }
 
-/// Returns the entry at `at` in whole chunks of a directory: inode, kind, name, length.
+/// Parses the entry at `at` in whole chunks of a directory: inode, kind, name, length.
 fn parse(volume: &Volume, bytes: &[u8], at: usize) -> std::result::Result<Parsed, Wrong> {
     let order = volume.order;
     let room = (DIRBLKSIZ - at % DIRBLKSIZ).min(bytes.len().saturating_sub(at));
@@ -249,7 +253,7 @@ fn parse(volume: &Volume, bytes: &[u8], at: usize) -> std::result::Result<Parsed
     Ok((ino, kind, name, reclen as u64))
 }
 
-/// Returns the entry at `at` of a chunk, if it is whole: inode, name, where it ends.
+/// Returns the entry at `at` of a chunk, if it is whole: inode, name, end.
 pub(crate) fn whole<'a>(
     volume: &Volume,
     chunk: &'a [u8],
@@ -260,7 +264,7 @@ pub(crate) fn whole<'a>(
     Some((ino, chunk.get(name)?, end))
 }
 
-/// Returns the first chunk of a directory: itself, and its parent.
+/// Returns the first chunk of a directory, with `.` and `..`.
 pub(crate) fn dots(volume: &Volume, dir: u32, parent: u32) -> [u8; DIRBLKSIZ] {
     let (order, mut bytes) = (volume.order, [0; DIRBLKSIZ]);
     let rest = DIRBLKSIZ as u16 - 12;
@@ -280,12 +284,12 @@ pub(crate) fn dots(volume: &Volume, dir: u32, parent: u32) -> [u8; DIRBLKSIZ] {
     bytes
 }
 
-/// Returns what an entry says that an inode of this kind is.
+/// Returns the `d_type` of an entry for this kind.
 pub(crate) fn d_type(kind: FileKind) -> u8 {
     u8::try_from(kind.mode_bits() >> 12).unwrap_or(0)
 }
 
-/// Returns the entries of a chunk, their places counted in it; damage ends them.
+/// Returns the entries of a chunk, with places relative to it. The first damaged entry ends them.
 pub(crate) fn entries<'a>(volume: &Volume, chunk: &'a [u8]) -> impl Iterator<Item = Entry<'a>> {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -302,12 +306,13 @@ pub(crate) fn entries<'a>(volume: &Volume, chunk: &'a [u8]) -> impl Iterator<Ite
     })
 }
 
-/// Returns bytes that an entry needs: its name ends with a zero, at a multiple of four.
+/// Returns the bytes that an entry needs. Its name ends with a zero, and is padded to a multiple of
+/// four.
 pub(crate) fn needed(name: usize) -> u64 {
     (DIRECT_HEAD + name + 1).next_multiple_of(4) as u64
 }
 
-/// Returns the room that an entry leaves: where it begins and ends in the directory.
+/// Returns the unused room of an entry: where it begins and ends in the directory.
 pub(crate) fn slack(entry: &Entry<'_>) -> Option<(u64, u64)> {
     let start = match entry.ino {
         0 => entry.at,
@@ -318,7 +323,7 @@ pub(crate) fn slack(entry: &Entry<'_>) -> Option<(u64, u64)> {
 
 /// Inode, kind, name, length.
 type Parsed = (u32, Option<FileKind>, Range<usize>, u64);
-/// Field, what is there, what should be.
+/// The field, its value, and the expected value.
 type Wrong = (&'static str, String, String);
 
 /// `d_type`: the upper bits of the mode.

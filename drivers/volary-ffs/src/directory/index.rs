@@ -1,8 +1,7 @@
-//! Directories in memory: where names are, by their hash, and how much room each chunk has
-//! (4.4BSD's successors call it dirhash). A directory is indexed once searches have gone through
-//! as many bytes as it has. Every change of an entry is brought into the index; one that is
-//! taken back drops it. What is held has a bound: the directory that was not asked for the
-//! longest goes first.
+//! Indexes of directories in memory: where names are, by their hash, and how much room each chunk
+//! has. The BSDs after 4.4BSD call this dirhash. A directory is indexed once searches have read as
+//! many bytes as it has. Every change of an entry updates the index, and an undone change drops it.
+//! The memory is bounded: the least recently used directory is dropped first.
 
 use crate::directory::dir::{Dir, slack};
 use crate::disk::ondisk::DIRBLKSIZ;
@@ -10,7 +9,7 @@ use parking_lot::Mutex;
 use std::collections::{BTreeSet, HashMap};
 use volary_core::{Kind, Result};
 
-/// What a directory, a name and a chunk count for, in bytes.
+/// The cost of a directory, a name and a chunk, in bytes.
 const DIR_COST: usize = 192;
 const NAME_COST: usize = 20;
 const CHUNK_COST: usize = 2;
@@ -18,7 +17,7 @@ const CHUNK_COST: usize = 2;
 /// What is known of directories.
 pub(crate) struct Indexes {
     dirs: HashMap<u32, Known>,
-    /// What they count for together, and what they may.
+    /// The cost of all of them, and the limit.
     held: usize,
     most: usize,
     /// Counts searches and changes.
@@ -28,12 +27,12 @@ pub(crate) struct Indexes {
 /// What is known of a directory.
 #[derive(Default)]
 struct Known {
-    /// Where the last search found its entry: programs ask for names in the order in which
-    /// they were listed.
+    /// Where the last search found its entry. Programs often look names up in the order of the
+    /// listing.
     last: u64,
-    /// Bytes that searches without an index have gone through.
+    /// Bytes that searches without an index have read.
     gone: u64,
-    /// When it was asked for.
+    /// The clock's value at the last use.
     used: u64,
     index: Option<Index>,
 }
@@ -43,17 +42,17 @@ struct Known {
 struct Index {
     /// Hashes of names, with where their entries begin.
     names: BTreeSet<(u32, u32)>,
-    /// The longest room that an entry of each chunk has.
+    /// The longest unused room of an entry in each chunk.
     rooms: Vec<u16>,
 }
 
-/// How a name is looked for.
+/// How to search for a name.
 enum Way {
-    /// At these places, and nowhere else.
+    /// The name can only be at these places.
     Places(Vec<u64>),
-    /// By going through the directory, from here on, and then from its start.
+    /// Search the directory from here on, and then from its start.
     Search(u64),
-    /// An index is due.
+    /// Build an index first.
     Build,
 }
 
@@ -68,15 +67,15 @@ impl Index {
         self.names.len() * NAME_COST + self.rooms.len() * CHUNK_COST
     }
 
-    /// Returns whether it is of a directory of that size.
+    /// Returns whether the index fits a directory of this size.
     fn is_of(&self, size: u64) -> bool {
         self.rooms.len() as u64 * DIRBLKSIZ as u64 == size
     }
 
-    /// Goes through a directory; `None` if that would count for more than `most`.
+    /// Indexes a directory. Returns `None` if the index would cost more than `most`.
     ///
     /// # Errors
-    /// `Corrupt`; `Io`; of `go_on`.
+    /// `Corrupt`; `Io`; those of `go_on`.
     fn build(
         dir: &mut Dir<'_>,
         most: usize,
@@ -109,7 +108,7 @@ impl Index {
 }
 
 impl Indexes {
-    /// `most`: bytes that they may take.
+    /// Returns an empty table that may use `most` bytes.
     pub(crate) fn new(most: u64) -> Self {
         Self {
             dirs: HashMap::new(),
@@ -136,7 +135,7 @@ impl Indexes {
         }
     }
 
-    /// Changes what is known of a directory, and keeps the bound.
+    /// Changes what is known of a directory, and keeps the limit.
     fn set(&mut self, dir: u32, change: impl FnOnce(&mut Known)) {
         self.clock += 1;
         let known = self.dirs.entry(dir).or_insert_with(|| {
@@ -178,7 +177,7 @@ impl Indexes {
         }
     }
 
-    /// An entry has come.
+    /// Notes a new entry.
     pub(crate) fn add(&mut self, dir: u32, name: &[u8], at: u64) {
         match u32::try_from(at) {
             Ok(at) => self.update(dir, |index| {
@@ -188,7 +187,7 @@ impl Indexes {
         }
     }
 
-    /// An entry has gone.
+    /// Notes that an entry was removed.
     pub(crate) fn remove(&mut self, dir: u32, name: &[u8], at: u64) {
         let place = (hash(name), u32::try_from(at).unwrap_or(u32::MAX));
         self.update(dir, |index| {
@@ -196,8 +195,7 @@ impl Indexes {
         });
     }
 
-    /// The longest room of the chunk that begins at `at` is this now. It may be a chunk that
-    /// has come.
+    /// Sets the longest room of the chunk that begins at `at`. The chunk may be a new one.
     pub(crate) fn set_room(&mut self, dir: u32, at: u64, room: usize) {
         let chunk = usize::try_from(at / DIRBLKSIZ as u64).unwrap_or(usize::MAX);
         let room = u16::try_from(room).unwrap_or(0);
@@ -211,8 +209,8 @@ impl Indexes {
         });
     }
 
-    /// Returns the first chunk of a directory with room for an entry of `need` bytes, if there is one;
-    /// `None` if the directory is not indexed.
+    /// Returns the first chunk of a directory with room for an entry of `need` bytes, or
+    /// `Some(None)` if no chunk has it. Returns `None` if the directory is not indexed.
     pub(crate) fn room(&self, dir: u32, size: u64, need: u64) -> Option<Option<u64>> {
         let index = self.dirs.get(&dir)?.index.as_ref()?;
         let mut rooms = index.is_of(size).then_some(index.rooms.iter())?;
@@ -221,11 +219,11 @@ impl Indexes {
     }
 }
 
-/// Returns where the first entry of a directory with this name is: its inode, and its place.
+/// Returns the inode and the place of the first entry with this name.
 ///
 /// # Errors
-/// `NotFound`; `Corrupt` for what is no entry on the way; `Io`; of `go_on`, which is asked on a
-/// long way.
+/// `NotFound`; `Corrupt` for an invalid entry on the way; `Io`; those of `go_on`, which is called
+/// during a long search.
 pub(crate) fn find(
     indexes: &Mutex<Indexes>,
     dir: &mut Dir<'_>,
@@ -236,7 +234,7 @@ pub(crate) fn find(
     let mut way = indexes.lock().way(ino, size, name);
     if matches!(way, Way::Build) {
         let most = indexes.lock().most.saturating_sub(DIR_COST);
-        // One that is damaged has none: the search says what is wrong, if it comes there.
+        // A damaged directory gets no index. The search reports the damage if it meets it.
         let index = match Index::build(dir, most, go_on) {
             Err(e) if e == Kind::Corrupt || e == Kind::Io => None,
             index => index?,
@@ -278,7 +276,7 @@ fn at_one_of(dir: &mut Dir<'_>, name: &[u8], places: &[u64]) -> Result<(u32, u64
     Err(Kind::NotFound.into())
 }
 
-/// FNV-1a.
+/// Returns the FNV-1a hash of a name.
 fn hash(name: &[u8]) -> u32 {
     let step = |hash: u32, byte: &u8| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193);
     name.iter().fold(0x811c_9dc5, step)
@@ -297,7 +295,7 @@ mod tests {
         let mut indexes = Indexes::new(10_000);
         indexed(&mut indexes, 7);
         indexes.set_room(7, 0, 400);
-        // FNV-1a of both is the same.
+        // Both names have the same FNV-1a hash.
         let (one, other) = (&b"costarring"[..], &b"liquid"[..]);
         assert_eq!(hash(one), hash(other));
         indexes.add(7, other, 88);

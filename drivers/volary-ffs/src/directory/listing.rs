@@ -1,26 +1,27 @@
-//! Listing a directory. Damaged chunks are passed over, and reported when all others are listed.
+//! Listing a directory. Damaged chunks are skipped, and reported after all other entries.
 
 use crate::directory::dir::{Damage, Dir, Entry};
 use volary_core::{Cookie, Error, Kind, Result};
 
-/// Bit of a cookie: a damaged chunk stands before it. Entries begin at multiples of 4.
+/// Bit of a cookie: a damaged chunk was skipped before it. The bit is free because entries begin at
+/// multiples of 4.
 const DAMAGED: u64 = 1;
 
-/// What became of an entry.
+/// What the caller did with an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Took {
     Listed,
     Passed,
-    /// There is no room for it.
+    /// The caller has no room for it.
     Full,
 }
 
-/// Gives `each` the entries from a cookie on, with the cookie of what follows. Returns true at the
-/// end of the directory, false if `each` took some and should ask again.
+/// Passes the entries from a cookie on to `each`, with the cookie of what follows. Returns true at
+/// the end of the directory, and false if `each` was full and should ask again.
 ///
 /// # Errors
-/// `Invalid` for a cookie that is none; `Corrupt` or `Io` at the end, if a chunk was damaged or
-/// could not be read, or after 64 such; of `each`.
+/// `Invalid` for an invalid cookie; those of `each`. `Corrupt` or `Io` at the end, if a chunk was
+/// damaged or could not be read, or earlier after 64 such chunks.
 pub(crate) fn list(
     dir: &mut Dir<'_>,
     from: Cookie,
@@ -33,7 +34,7 @@ pub(crate) fn list(
     }
     let (mut damage, mut any) = (Damage::default(), false);
     let was_damaged = from.0 & DAMAGED;
-    // Where the entry that began there has gone since, the next one comes.
+    // If the entry that began there has been removed, the listing goes on with the next one.
     let mut at = match dir.border(at) {
         Ok(border) => border,
         Err(e) => damage.pass(e).map(|()| Dir::next_chunk(at))?,

@@ -1,4 +1,4 @@
-//! Looking for names, and for room for one, by what is known of directories.
+//! Looks for names, and for room for a new one, with the help of the indexes.
 
 use crate::directory::dir::{Dir, slack};
 use crate::directory::index::{self, Indexes};
@@ -8,7 +8,7 @@ use crate::inodes::inode::Inode;
 use parking_lot::Mutex;
 use volary_core::{Kind, Result};
 
-/// Looks into directories.
+/// Searches directories.
 #[derive(Clone, Copy)]
 pub(crate) struct Lookup<'a> {
     pub(crate) reader: Reader<'a>,
@@ -16,8 +16,7 @@ pub(crate) struct Lookup<'a> {
 }
 
 impl Lookup<'_> {
-    /// Searches a directory for a name. Returns the inode that it leads to and where its entry
-    /// is.
+    /// Searches a directory for a name. Returns the inode that it leads to and where its entry is.
     ///
     /// # Errors
     /// `NotDir`; `Corrupt`; `Io`.
@@ -49,7 +48,7 @@ impl Lookup<'_> {
         Ok(None)
     }
 
-    /// Returns whether a directory holds nothing but itself and its parent.
+    /// Returns whether a directory has no entries but `.` and `..`.
     ///
     /// # Errors
     /// `NotDir`; `Corrupt`; `Io`.

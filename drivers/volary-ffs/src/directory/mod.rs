@@ -1,5 +1,4 @@
-//! Directories as they are read: entries, listings, and where names are. May use `disk` and
-//! `inodes`.
+//! Reading directories: entries, listings, and lookups of names. May use `disk` and `inodes`.
 
 pub(crate) mod dir;
 pub(crate) mod index;

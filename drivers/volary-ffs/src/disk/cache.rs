@@ -1,10 +1,10 @@
-//! The cache that a volume is read and written through.
+//! The cache through which a volume is read and written.
 
 use std::sync::Arc;
 use volary_block::{Cache, CacheOptions};
 use volary_core::BlockDevice;
 
-/// Memory for looking at a volume, in bytes.
+/// Cache memory for inspecting a volume that is not attached, in bytes.
 pub(crate) const LOOK_MEMORY: u64 = 16 << 20;
 
 /// Returns a cache for reading: requests of up to 1 MiB where memory allows.

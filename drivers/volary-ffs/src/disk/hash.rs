@@ -1,6 +1,6 @@
-//! FreeBSD's check hashes of UFS2: of superblocks, of cylinder groups' heads with their maps, of
-//! inodes in use. CRC-32C from all ones on, not inverted at the end, of a structure in which
-//! the hash itself is 0.
+//! FreeBSD's check hashes of UFS2: of superblocks, of cylinder groups' heads with their maps, and
+//! of inodes in use. The hash is a CRC-32C that starts from all ones and is not inverted at the
+//! end. The hash field itself counts as 0.
 
 use crate::disk::ondisk::{
     CK_CYLGRP, CK_INODE, CK_SUPERBLOCK, CK_SUPPORTED, Order, Stored, Superblock, sb,
@@ -12,17 +12,18 @@ use volary_core::{Error, Result};
 const CG_CKHASH: usize = 132;
 const DI_CKHASH: usize = 244;
 
-/// What a volume has check hashes of.
+/// Which structures of a volume have check hashes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Hashes {
     /// Bits of `fs_metackhash`.
     pub(crate) bits: u32,
-    /// What is read is believed whatever its hash says: a check tells of hashes itself.
+    /// Structures with a wrong hash are accepted. A check sets this, because it reports wrong
+    /// hashes itself.
     pub(crate) is_lenient: bool,
 }
 
 impl Hashes {
-    /// Returns those that a superblock says are kept.
+    /// Returns the hashes that a superblock says are kept.
     pub(crate) fn of(found: &Found) -> Self {
         Self {
             bits: found.kept_hashes(),
@@ -30,7 +31,7 @@ impl Hashes {
         }
     }
 
-    /// Returns all that there are.
+    /// Returns all known hashes.
     pub(crate) fn all() -> Self {
         Self {
             bits: CK_SUPPORTED,
@@ -42,8 +43,8 @@ impl Hashes {
         self.bits & what != 0
     }
 
-    /// Stores in a superblock's bytes, which are to stand at byte `at`, its hash, and its place where
-    /// it says that.
+    /// Stores the hash in a superblock's bytes, which are to stand at byte `at`. Also stores that
+    /// place, if the superblock has a field for it.
     pub(crate) fn seal_superblock(self, order: Order, at: u64, bytes: &mut [u8]) {
         if !self.has(CK_SUPERBLOCK) {
             return;
@@ -62,12 +63,12 @@ impl Hashes {
         }
     }
 
-    /// Returns whether a group's hash is right, or none is kept.
+    /// Returns whether a group's hash is right. It is if none is kept.
     pub(crate) fn is_group_right(self, order: Order, bytes: &[u8]) -> bool {
         !self.has(CK_CYLGRP) || is_right(order, bytes, CG_CKHASH)
     }
 
-    /// Refuses a group with a wrong hash.
+    /// Checks a group's hash, unless wrong ones are accepted.
     ///
     /// # Errors
     /// `Corrupt`.
@@ -78,19 +79,19 @@ impl Hashes {
         }
     }
 
-    /// Stores an inode's hash in its bytes. A free one's is nobody's matter.
+    /// Stores an inode's hash in its bytes. The hash of a free inode does not matter.
     pub(crate) fn seal_inode(self, order: Order, bytes: &mut [u8]) {
         if self.has(CK_INODE) && is_in_use(order, bytes) {
             seal(order, bytes, DI_CKHASH);
         }
     }
 
-    /// Returns whether an inode's hash is right, or none is kept.
+    /// Returns whether an inode's hash is right. It is if none is kept.
     pub(crate) fn is_inode_right(self, order: Order, bytes: &[u8]) -> bool {
         !self.has(CK_INODE) || !is_in_use(order, bytes) || is_right(order, bytes, DI_CKHASH)
     }
 
-    /// Refuses an inode with a wrong hash.
+    /// Checks an inode's hash, unless wrong ones are accepted.
     ///
     /// # Errors
     /// `Corrupt`.
@@ -102,7 +103,7 @@ impl Hashes {
     }
 }
 
-/// Stores its hash in the bytes of a superblock that is made.
+/// Stores the hash in the bytes of a new superblock.
 pub(crate) fn seal_made(raw: &Superblock, order: Order, bytes: &mut [u8]) {
     let len = usize::try_from(raw.fs_sbsize).unwrap_or(0);
     if let Some(bytes) = bytes.get_mut(..len) {
@@ -110,13 +111,13 @@ pub(crate) fn seal_made(raw: &Superblock, order: Order, bytes: &mut [u8]) {
     }
 }
 
-/// Returns whether a superblock's hash is right, or none is kept.
+/// Returns whether a superblock's hash is right. It is if none is kept.
 pub(crate) fn is_superblock_right(found: &Found) -> bool {
     let is_kept = Hashes::of(found).has(CK_SUPERBLOCK);
     !is_kept || is_right(found.order, &found.bytes, sb::CKHASH)
 }
 
-/// Refuses a superblock with a wrong hash.
+/// Checks a superblock's hash.
 ///
 /// # Errors
 /// `Corrupt`.
@@ -148,7 +149,7 @@ fn is_right(order: Order, bytes: &[u8], field: usize) -> bool {
     u32::get(order, bytes, field) == hash(bytes, field)
 }
 
-/// Returns the hash of a structure that has one at byte `field`.
+/// Returns the hash of a structure whose hash field is at byte `field`.
 fn hash(bytes: &[u8], field: usize) -> u32 {
     let before = bytes.get(..field).unwrap_or(bytes);
     let after = bytes.get(field + 4..).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! What a volume is before anything is read of its files: structures as stored, the checked
-//! superblock with its replicas and check hashes, and the cache. Uses no other room.
+//! The volume without its files: structures as stored, the checked superblock with its replicas and
+//! check hashes, and the cache. Uses no other room.
 
 pub(crate) mod cache;
 pub(crate) mod hash;

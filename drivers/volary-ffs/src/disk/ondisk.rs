@@ -10,7 +10,7 @@ pub(crate) enum Order {
 }
 
 impl Order {
-    /// In a word, for people.
+    /// Returns the order in words, for people.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Little => "little-endian",
@@ -21,11 +21,11 @@ impl Order {
 
 /// A number, or an array of them, as it is stored.
 pub(crate) trait Stored: Sized {
-    /// Returns the number that stands at `at`; 0 past the end, which callers have excluded.
+    /// Returns the number at `at`. Past the end, which callers have excluded, it is 0.
     fn get(order: Order, bytes: &[u8], at: usize) -> Self;
-    /// Stores it at `at`; past the end, which callers have excluded, nothing.
+    /// Stores the number at `at`. Past the end, which callers have excluded, nothing is stored.
     fn put(&self, order: Order, bytes: &mut [u8], at: usize);
-    /// In decimals.
+    /// Returns the number in decimal.
     fn show(&self) -> String;
 }
 
@@ -75,7 +75,7 @@ impl<T: Stored, const N: usize> Stored for [T; N] {
 /// A field of a structure: name, byte offset, value.
 pub(crate) type Field = (&'static str, usize, String);
 
-/// Makes a structure of fields that stand at given byte offsets, in order.
+/// Defines a structure whose fields stand at given byte offsets, in order.
 macro_rules! layout {
     ($(#[$meta:meta])* $name:ident, $size:literal: $($field:ident: $ty:ty = $at:literal,)*) => {
         $(#[$meta])*
@@ -84,17 +84,17 @@ macro_rules! layout {
             $(pub(crate) $field: $ty,)*
         }
         impl $name {
-            /// Bytes that it takes.
+            /// The structure's length in bytes.
             pub(crate) const SIZE: usize = $size;
-            /// Takes it out of at least that many bytes.
+            /// Reads the structure from at least `SIZE` bytes.
             pub(crate) fn read(order: Order, bytes: &[u8]) -> Self {
                 Self { $($field: Stored::get(order, bytes, $at),)* }
             }
-            /// With every field 0.
+            /// Returns the structure with every field 0.
             pub(crate) fn zeroed() -> Self {
                 Self::read(Order::Little, &[])
             }
-            /// Stores it in at least that many bytes.
+            /// Stores the structure in at least `SIZE` bytes.
             pub(crate) fn write(&self, order: Order, bytes: &mut [u8]) {
                 $(self.$field.put(order, bytes, $at);)*
             }
@@ -115,7 +115,7 @@ macro_rules! layout {
 }
 
 layout! {
-    /// `struct fs`, the superblock; names of mount point and volume stand apart.
+    /// `struct fs`, the superblock, without the names of its mount point and of the volume.
     Superblock, 1376:
     fs_firstfield: i32 = 0,
     fs_unused_1: i32 = 4,
@@ -207,28 +207,28 @@ layout! {
     fs_magic: u32 = 1372,
 }
 
-/// Where `fs_fsmnt` stands: where it was mounted last.
+/// Where `fs_fsmnt` stands: the last mount point.
 pub(crate) const FSMNT: std::ops::Range<usize> = 212..680;
 /// Where `fs_volname` stands.
 pub(crate) const VOLNAME: std::ops::Range<usize> = 680..712;
 
 pub(crate) const FS_UFS1_MAGIC: u32 = 0x0001_1954;
 pub(crate) const FS_UFS2_MAGIC: u32 = 0x1954_0119;
-/// Bytes kept for a superblock.
+/// Bytes reserved for a superblock.
 pub(crate) const SBLOCKSIZE: usize = 8192;
-/// Where the first superblock is looked for: UFS2's place, UFS1's, that of floppies, and
-/// that behind a large boot program.
+/// Where the first superblock is searched for: UFS2's place, UFS1's, that of floppies, and the
+/// place behind a large boot program.
 pub(crate) const SBLOCKSEARCH: [u64; 4] = [65_536, 8192, 0, 262_144];
-/// `fs_old_flags`: the fields past byte 860 are kept.
+/// `fs_old_flags`: the fields past byte 860 are valid.
 pub(crate) const FS_FLAGS_UPDATED: u8 = 0x80;
-/// `fs_old_inodefmt` of 4.4BSD; all else is of 4.2 and 4.3BSD.
+/// `fs_old_inodefmt` of 4.4BSD. Other values mean 4.2BSD or 4.3BSD.
 pub(crate) const FS_44INODEFMT: i32 = 2;
-/// What it is then where the fields past byte 860 are kept.
+/// The values of `fs_old_inodefmt` for 4.2BSD and 4.3BSD, if the fields past byte 860 are valid.
 pub(crate) const FS_42INODEFMTS: [i32; 2] = [-1, 0];
-/// `fs_old_postblformat` of 4.2BSD: cylinder groups without offsets in them.
+/// `fs_old_postblformat` of 4.2BSD: its cylinder groups do not store the offsets of their maps.
 pub(crate) const FS_42POSTBLFMT: i32 = -1;
 
-/// Byte offsets in the superblock of what changes while a volume is attached.
+/// Byte offsets in the superblock of fields that change while a volume is attached.
 pub(crate) mod sb {
     pub(crate) const OLD_TIME: usize = 32;
     pub(crate) const OLD_CSTOTAL: usize = 192;
@@ -245,14 +245,14 @@ pub(crate) mod sb {
 /// `fs_flags`: check hashes, on FreeBSD.
 pub(crate) const FS_METACKHASH: u32 = 0x200;
 
-/// `fs_metackhash`: what has hashes.
+/// `fs_metackhash`: which structures have hashes.
 pub(crate) const CK_SUPERBLOCK: u32 = 1;
 pub(crate) const CK_CYLGRP: u32 = 2;
 pub(crate) const CK_INODE: u32 = 4;
-/// All that FreeBSD knows to keep.
+/// All hashes that FreeBSD knows.
 pub(crate) const CK_SUPPORTED: u32 = CK_SUPERBLOCK | CK_CYLGRP | CK_INODE;
 
-/// `fs_flags`: bit, name, and whose system writes it.
+/// `fs_flags`: each bit and its name, with the system that uses it.
 pub(crate) const FS_FLAGS: &[(u32, &str)] = &[
     (0x01, "unclean"),
     (0x02, "soft updates"),
@@ -307,7 +307,7 @@ pub(crate) const CG_INITEDIBLK_AT: usize = 120;
 
 /// `struct ocg` of 4.2BSD, whose maps stand at fixed places.
 pub(crate) mod ocg {
-    /// Free blocks of each cylinder; by rotational position, of which there are eight.
+    /// Counts of free blocks by cylinder, and by rotational position, of which there are eight.
     pub(crate) const BTOT: usize = 84;
     pub(crate) const B: usize = 212;
     pub(crate) const POSITIONS: usize = 8;
@@ -377,20 +377,20 @@ pub(crate) const UFS2_DB: usize = 112;
 pub(crate) const UFS_NDADDR: u64 = 12;
 /// The root directory's inode.
 pub(crate) const UFS_ROOTINO: u32 = 2;
-/// `di_flags`: a snapshot of the volume.
+/// `di_flags`: the file is a snapshot of the volume.
 pub(crate) const SF_SNAPSHOT: u32 = 0x0020_0000;
 
-/// Bytes of a directory that an entry does not cross the end of.
+/// Bytes of a chunk of a directory. No entry crosses the end of one.
 pub(crate) const DIRBLKSIZ: usize = 512;
-/// Bytes of an entry before its name: inode, length, type and length of the name; on 4.3BSD
-/// the last two are one number.
+/// Bytes of an entry before its name: inode, length, type, and length of the name. On 4.3BSD, the
+/// type is the high byte of the name's length.
 pub(crate) const DIRECT_HEAD: usize = 8;
 /// Longest name.
 pub(crate) const UFS_MAXNAMLEN: u16 = 255;
-/// An entry of this inode is a hole in a union mount.
+/// An entry with this inode is a hole in a union mount.
 pub(crate) const UFS_WINO: u32 = 1;
 
 /// Bytes of `struct extattr` before the name.
 pub(crate) const EXTATTR_HEAD: usize = 7;
-/// `ea_namespace`, and what names in it begin with.
+/// `ea_namespace`, and the prefix of names in it.
 pub(crate) const EXTATTR_NAMESPACES: [(u8, &[u8]); 2] = [(1, b"user."), (2, b"system.")];

@@ -1,8 +1,8 @@
-//! Finds the volume by a replica of the superblock, where the first one makes no sense.
+//! Finds a volume by a replica of the superblock, if the first superblock is invalid.
 //!
-//! Two places are searched, for a bounded time whatever the size of the device: all of its
-//! beginning, where group 0 has its replica; and, by the heads of groups that are found there, which
-//! tell how long a group is, the replicas of the groups after them.
+//! Two places are searched, so that the time is bounded whatever the size of the device. The first
+//! is the beginning of the device, where group 0 has its replica. The heads of groups found there
+//! tell how long a group is, and so where the next groups have their replicas.
 
 use crate::disk::hash::check_superblock;
 use crate::disk::ondisk::{CG_CGX_AT, CG_MAGIC, CG_MAGIC_AT, CG_NDBLK_AT, Order, Stored, ocg};
@@ -12,12 +12,12 @@ use volary_core::{BlockDevice, Kind, Replica, Result};
 
 /// Bytes of the device's beginning that are searched.
 const LOOK: u64 = 16 << 20;
-/// Heads of groups that others are looked for by.
+/// How many heads of groups are used to find other groups.
 const HEADS_MAX: usize = 8;
-/// Groups of which the heads must mostly be there for a replica to be believed.
+/// How many groups are sampled. Most of their heads must exist for a replica to be accepted.
 const SAMPLES: u64 = 8;
 
-/// Returns a replica to go by: `None` where the first superblock makes sense, or nothing else does.
+/// Returns a usable replica. Returns `None` if the first superblock is valid, or nothing else is.
 ///
 /// # Errors
 /// `Io`.
@@ -44,7 +44,7 @@ pub(crate) fn find(dev: &dyn BlockDevice) -> Result<Option<Replica>> {
     }))
 }
 
-/// Whether the first superblock makes sense.
+/// Checks that the first superblock is valid.
 fn first(dev: &dyn BlockDevice) -> Result<()> {
     let found = Found::choose(dev, None)?;
     check_superblock(&Volume::new(found, dev.geometry().size)?.found)
@@ -59,7 +59,7 @@ fn at_beginning(dev: &dyn BlockDevice) -> Result<Option<Volume>> {
     Ok(believed)
 }
 
-/// Returns a superblock at this place, if it is a replica of a volume that is there.
+/// Returns the superblock at `at`, if it is a replica of a volume that still exists.
 fn believable(dev: &dyn BlockDevice, at: u64) -> Result<Option<Volume>> {
     let Some(found) = Found::read(dev, at)? else {
         return Ok(None);
@@ -74,19 +74,19 @@ fn believable(dev: &dyn BlockDevice, at: u64) -> Result<Option<Volume>> {
     })
 }
 
-/// Returns whether it stands where it says that one of its groups has a replica.
+/// Returns whether a superblock stands where one of its groups has its replica.
 pub(crate) fn is_replica(volume: &Volume, at: u64) -> bool {
     let group = volume.group_of(at / volume.fsize);
     volume.replica_at(group) == at
 }
 
-/// Returns whether most of the groups that are looked at have heads: what was put over a volume leaves
-/// replicas, and few heads.
+/// Returns whether most of the sampled groups have heads. A volume that was overwritten leaves
+/// replicas behind, but few heads.
 fn is_there(dev: &dyn BlockDevice, volume: &Volume) -> Result<bool> {
     let count = volume.ncg.min(SAMPLES);
     let mut heads = 0;
     for sample in 0..count {
-        // The first and the last are among them.
+        // The samples include the first and the last group.
         let group = sample * (volume.ncg - 1) / count.saturating_sub(1).max(1);
         heads += u64::from(has_head(dev, volume, group)?);
     }
@@ -108,7 +108,7 @@ fn has_head(dev: &dyn BlockDevice, volume: &Volume, group: u64) -> Result<bool> 
     Ok(has_magic && u64::from(u32::get(volume.order, &head, CG_CGX_AT)) == group)
 }
 
-/// The head of a group, as far as others are found by it.
+/// What the head of a group tells about where other groups are.
 struct Head {
     at: u64,
     number: u64,
@@ -116,7 +116,7 @@ struct Head {
     fragments: u64,
 }
 
-/// Looks where groups after those with heads at the beginning have their replicas.
+/// Searches for the replicas of the groups after those whose heads are at the beginning.
 fn by_heads(dev: &dyn BlockDevice) -> Result<Option<Volume>> {
     for head in heads(dev)? {
         for at in after(&head) {
@@ -153,8 +153,8 @@ fn heads(dev: &dyn BlockDevice) -> Result<Vec<Head>> {
     Ok(all)
 }
 
-/// Returns where the two groups after one may have their replicas: for each size of fragments, a head is
-/// as far into each group as into this one, and a replica one block, or 8 KiB, before it.
+/// Returns where the two groups after one may have their replicas, for each size of fragments. A
+/// head is equally far into each group, and the replica one block, or 8 KiB, before it.
 fn after(head: &Head) -> impl Iterator<Item = u64> {
     let sizes = (9..=16).map(|shift| 1_u64 << shift);
     sizes.flat_map(move |fsize| {

@@ -1,4 +1,4 @@
-//! The superblock as it stands: where it is, in which byte order, and its replicas.
+//! The superblock as stored: where it is, its byte order, and its replicas.
 
 use crate::disk::ondisk::{
     CK_SUPERBLOCK, CK_SUPPORTED, FS_FLAGS_UPDATED, FS_METACKHASH, FS_UFS1_MAGIC, FS_UFS2_MAGIC,
@@ -7,7 +7,7 @@ use crate::disk::ondisk::{
 use std::ops::Range;
 use volary_core::{BlockDevice, Error, Kind, Result};
 
-/// Returns whether there is a superblock's magic in the bytes of one, whatever their order.
+/// Returns whether bytes have a superblock's magic, in either byte order.
 fn has_magic(bytes: &[u8]) -> bool {
     let magic = |order| u32::get(order, bytes, 1372);
     let is_known = |magic| magic == FS_UFS1_MAGIC || magic == FS_UFS2_MAGIC;
@@ -17,11 +17,11 @@ fn has_magic(bytes: &[u8]) -> bool {
 /// Bytes of a device that are searched at a time.
 const WINDOW: usize = 1 << 20;
 
-/// Shows `each` a range of the device, piece by piece, until it says that this is
-/// enough: a piece and where it begins. Each goes on by the length of a superblock into the next.
+/// Passes a range of the device to `each`, piece by piece with its offset, until `each` returns
+/// that this is enough. Consecutive pieces overlap by the length of a superblock.
 ///
 /// # Errors
-/// `Io`; of `each`.
+/// `Io`; those of `each`.
 pub(crate) fn windows(
     dev: &dyn BlockDevice,
     range: Range<u64>,
@@ -43,20 +43,20 @@ pub(crate) fn windows(
     Ok(())
 }
 
-/// A superblock, not checked but for its magic.
+/// A superblock of which only the magic was checked.
 #[derive(Clone, Debug)]
 pub(crate) struct Found {
     /// Where it stands, in bytes.
     pub(crate) at: u64,
     pub(crate) order: Order,
-    /// What it is of: UFS2, else UFS1.
+    /// Whether it is UFS2's. Otherwise it is UFS1's.
     pub(crate) is_ufs2: bool,
     pub(crate) raw: Superblock,
     pub(crate) bytes: Vec<u8>,
 }
 
 impl Found {
-    /// Returns what has a superblock's magic at byte `at`.
+    /// Returns the superblock at byte `at`, if the magic is there.
     ///
     /// # Errors
     /// `Io`.
@@ -78,13 +78,14 @@ impl Found {
         Ok(Some(found))
     }
 
-    /// Returns whether it is UFS2's, and FreeBSD made the volume.
+    /// Returns whether this is UFS2's superblock, made by FreeBSD.
     pub(crate) fn is_freebsd(&self) -> bool {
         let raw = &self.raw;
         self.is_ufs2 && (raw.fs_providersize != 0 || raw.fs_sblockactualloc != 0)
     }
 
-    /// Returns what check hashes are kept of: bits of `fs_metackhash`. The flag means something else on NetBSD.
+    /// Returns which check hashes are kept, as bits of `fs_metackhash`. The flag means something
+    /// else on NetBSD.
     pub(crate) fn kept_hashes(&self) -> u32 {
         let is_kept = self.is_freebsd() && self.raw.fs_flags & FS_METACKHASH != 0;
         match is_kept {
@@ -93,7 +94,8 @@ impl Found {
         }
     }
 
-    /// Returns how many bytes it has, with those in which its hash, or UFS1's rotational tables, are.
+    /// Returns the superblock's length in bytes. It includes the bytes behind the structure if they
+    /// are hashed, or have UFS1's rotational tables.
     fn len(&self) -> usize {
         let goes_on = match self.is_ufs2 {
             true => self.kept_hashes() & CK_SUPERBLOCK != 0,
@@ -106,7 +108,7 @@ impl Found {
         }
     }
 
-    /// Returns what has a superblock's magic in bytes that were read at byte `at`.
+    /// Returns the superblock in bytes that were read at byte `at`, if they have the magic.
     pub(crate) fn parse(at: u64, bytes: Vec<u8>) -> Option<Self> {
         let read = |order| {
             let raw = Superblock::read(order, &bytes);
@@ -124,8 +126,8 @@ impl Found {
         })
     }
 
-    /// Returns the first superblock: looked for where the BSDs put it, those that stand in the
-    /// place of another's replica passed over.
+    /// Searches for the first superblock where the BSDs put it. A replica that stands at one of
+    /// these places is skipped.
     ///
     /// # Errors
     /// `Io`.
@@ -139,8 +141,8 @@ impl Found {
         Ok(None)
     }
 
-    /// Returns whether it is the first one. UFS2's says where it stands; of UFS1 there is a replica
-    /// at byte 65536 where blocks have that length.
+    /// Returns whether this is the first superblock. UFS2's says where it stands. UFS1 has a
+    /// replica at byte 65536 if its blocks have that length.
     fn is_at_home(&self) -> bool {
         if self.is_ufs2 || self.has_new_fields() {
             return u64::try_from(self.raw.fs_sblockloc) == Ok(self.at);
@@ -148,18 +150,18 @@ impl Found {
         self.at <= 8192
     }
 
-    /// Returns where the first superblock stands, as this one or a replica says.
+    /// Returns where the first superblock stands, judging by this one, which may be a replica.
     pub(crate) fn home(&self) -> u64 {
         let said = u64::try_from(self.raw.fs_sblockloc).ok();
         let said = said.filter(|_| self.is_ufs2 || self.has_new_fields());
         said.filter(|at| SBLOCKSEARCH.contains(at)).unwrap_or(8192)
     }
 
-    /// Tells `each` of all that has a superblock's magic in a range of the device, the replicas
-    /// among them, until it says that this is enough.
+    /// Passes each superblock in a range of the device to `each`, replicas too, until `each`
+    /// returns that this is enough.
     ///
     /// # Errors
-    /// `Io`; of `each`.
+    /// `Io`; those of `each`.
     pub(crate) fn search(
         dev: &dyn BlockDevice,
         range: Range<u64>,
@@ -198,7 +200,7 @@ impl Found {
         Self::read(dev, at)?.ok_or_else(missing)
     }
 
-    /// Returns the superblock that an attachment goes by.
+    /// Returns the superblock that an attachment uses.
     ///
     /// # Errors
     /// `Corrupt` if there is none; `Io`.
@@ -214,13 +216,13 @@ impl Found {
         Self::first(dev)?.ok_or_else(missing)
     }
 
-    /// Returns whether UFS1's wider fields past byte 860 are kept; 4.3BSD has other things there.
+    /// Returns whether UFS1's wider fields past byte 860 are valid. 4.3BSD has other data there.
     pub(crate) fn has_new_fields(&self) -> bool {
         let raw = &self.raw;
         raw.fs_old_flags & FS_FLAGS_UPDATED != 0 && raw.fs_maxbsize == raw.fs_bsize
     }
 
-    /// `Corrupt` for a field, by its name.
+    /// Returns `Corrupt` for the field of this name.
     pub(crate) fn bad(&self, name: &'static str, expected: impl Into<String>) -> Error {
         let fields = self.raw.fields();
         let field = fields.into_iter().find(|field| field.0 == name);

@@ -1,4 +1,4 @@
-//! The superblock, checked: what is believed from then on.
+//! The checked superblock, which the rest of the driver trusts.
 
 use crate::disk::hash::Hashes;
 use crate::disk::ondisk::{
@@ -8,7 +8,7 @@ use crate::disk::ondisk::{
 use crate::disk::superblock::Found;
 use volary_core::Result;
 
-/// Which of the three formats.
+/// Which of the three formats a volume has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Variant {
     /// 4.2 and 4.3BSD: owners of 16 bits, entries without types.
@@ -17,24 +17,24 @@ pub(crate) enum Variant {
     Ufs2,
 }
 
-/// A volume. Blocks are counted in fragments, as the format does.
+/// A volume. Lengths and addresses are in fragments, as in the format.
 #[derive(Clone, Debug)]
 pub(crate) struct Volume {
     pub(crate) found: Found,
     pub(crate) order: Order,
     pub(crate) variant: Variant,
-    /// Bytes of a block, and of a fragment; fragments of a block.
+    /// Bytes of a block and of a fragment, and fragments of a block.
     pub(crate) bsize: u64,
     pub(crate) fsize: u64,
     pub(crate) frag: u64,
-    /// Fragments of the volume, and those for data.
+    /// Fragments of the volume, and how many of them are for data.
     pub(crate) size: u64,
     pub(crate) dsize: u64,
-    /// Cylinder groups; inodes and fragments of each.
+    /// The number of cylinder groups, and the inodes and fragments of each.
     pub(crate) ncg: u64,
     pub(crate) ipg: u64,
     pub(crate) fpg: u64,
-    /// Where in a cylinder group its superblock, its head, its inodes and its data begin.
+    /// Where the superblock, head, inodes and data begin in a cylinder group.
     pub(crate) sblkno: u64,
     pub(crate) cblkno: u64,
     pub(crate) iblkno: u64,
@@ -44,21 +44,21 @@ pub(crate) struct Volume {
     /// Where the summaries of cylinder groups lie, and how long they are in bytes.
     pub(crate) csaddr: u64,
     pub(crate) cssize: u64,
-    /// Directories, free blocks, free inodes, free fragments, as last summed up.
+    /// Directories, free blocks, free inodes and free fragments, as stored in the superblock.
     pub(crate) total: [u64; 4],
     /// Pointers of an indirect block.
     pub(crate) nindir: u64,
-    /// From this length on, a symlink's target is in a block.
+    /// The length from which on a symlink's target is in a block.
     pub(crate) symlink_max: u64,
     /// Whether FreeBSD made it, and wrote its device numbers.
     pub(crate) is_freebsd: bool,
-    /// What FreeBSD keeps check hashes of.
+    /// Which check hashes FreeBSD keeps.
     pub(crate) hashes: Hashes,
-    /// Whether entries tell types; those of 4.3BSD have a longer length of their name.
+    /// Whether entries have types. On 4.3BSD, the name's length takes that byte too.
     pub(crate) has_types: bool,
 }
 
-/// Most bytes of a block; fewest are 4096.
+/// The longest and the shortest block and the shortest fragment, in bytes.
 const MAXBSIZE: i64 = 65_536;
 const MINBSIZE: i64 = 4096;
 const MINFSIZE: i64 = 512;
@@ -76,7 +76,7 @@ impl Volume {
         let variant = match (found.is_ufs2, raw.fs_old_inodefmt) {
             (true, _) => Variant::Ufs2,
             (false, FS_44INODEFMT) => Variant::Ufs1,
-            // Before these fields, rotational tables may be there.
+            // Without these fields, rotational tables may stand there.
             (false, format) if is_new && !FS_42INODEFMTS.contains(&format) => {
                 let expected = format!("{FS_44INODEFMT}, 0 or -1");
                 return Err(found.bad("fs_old_inodefmt", expected));
@@ -132,7 +132,7 @@ impl Volume {
         Ok(volume)
     }
 
-    /// Cylinder groups: how many, and what is where in each.
+    /// Checks the number of cylinder groups, and the layout of each.
     fn check_groups(&self) -> Result<()> {
         let bad = |name, expected: String| Err(self.found.bad(name, expected));
         if self.ncg == 0 {
@@ -172,7 +172,7 @@ impl Volume {
         Ok(())
     }
 
-    /// How long all is, and that it is on the device.
+    /// Checks all lengths, and that the volume fits on the device.
     fn check_layout(&self, is_new: bool, device: u64) -> Result<()> {
         let name = |new, old| if is_new { new } else { old };
         let bad = |name, expected: String| Err(self.found.bad(name, expected));
@@ -220,7 +220,7 @@ impl Volume {
         Ok(())
     }
 
-    /// Returns bytes of an inode.
+    /// Returns the bytes of an inode.
     pub(crate) fn inode_size(&self) -> u64 {
         match self.variant {
             Variant::Ufs2 => Ufs2Dinode::SIZE as u64,
@@ -228,17 +228,17 @@ impl Volume {
         }
     }
 
-    /// Returns inodes of a block.
+    /// Returns the number of inodes in a block.
     pub(crate) fn inopb(&self) -> u64 {
         self.bsize / self.inode_size()
     }
 
-    /// Returns how many inodes there are, used or not.
+    /// Returns the number of inodes, used or not.
     pub(crate) fn inodes(&self) -> u64 {
         self.ncg * self.ipg
     }
 
-    /// Returns whether cylinder groups are of 4.2BSD.
+    /// Returns whether the cylinder groups have 4.2BSD's form.
     pub(crate) fn is_42_groups(&self) -> bool {
         self.variant == Variant::Bsd43 && self.found.raw.fs_old_postblformat == FS_42POSTBLFMT
     }
@@ -248,8 +248,8 @@ impl Volume {
         group * self.fpg
     }
 
-    /// Returns how far into a group its structures begin: UFS1 lets them spiral down the pack, so
-    /// that no one surface holds them all (section 3.1 of the paper).
+    /// Returns how far into a group its structures begin. UFS1 lets them spiral down the disk pack,
+    /// so that no single platter holds them all (section 3.1 of the paper).
     fn skew(&self, group: u64) -> u64 {
         if self.variant == Variant::Ufs2 {
             return 0;
@@ -258,14 +258,14 @@ impl Volume {
         offset * (group & mask)
     }
 
-    /// `fs_old_cgoffset`, and the bits of a group's number that count.
+    /// Returns `fs_old_cgoffset`, and the bits of a group's number that count.
     fn spiral(&self) -> (u64, u64) {
         let raw = &self.found.raw;
         let mask = !raw.fs_old_cgmask.cast_unsigned();
         (number(raw.fs_old_cgoffset.into()), mask.into())
     }
 
-    /// No group's structures begin farther in.
+    /// Returns the largest skew of any group.
     fn skew_max(&self) -> u64 {
         let (offset, mask) = self.spiral();
         match self.variant {
@@ -308,7 +308,7 @@ impl Volume {
         blocks.saturating_mul(self.bsize).min(i64::MAX as u64)
     }
 
-    /// Free bytes, and those of them that are kept for root.
+    /// Returns the free bytes, and how many bytes are reserved for root.
     pub(crate) fn free(&self) -> (u64, u64) {
         let [_, blocks, _, fragments] = self.total;
         let free = blocks.saturating_mul(self.frag).saturating_add(fragments);
@@ -331,8 +331,8 @@ impl Volume {
         }
     }
 
-    /// Cylinder and rotational position of a fragment of a group (`cbtocylno`, `cbtorpos`);
-    /// `None` where disks have no geometry.
+    /// Returns the cylinder and the rotational position of a fragment of a group (`cbtocylno`,
+    /// `cbtorpos`). Returns `None` if the volume has no disk geometry.
     pub(crate) fn position(&self, fragment: u64) -> Option<(usize, usize)> {
         if self.variant == Variant::Ufs2 {
             return None;
@@ -360,17 +360,17 @@ impl Volume {
         is_one.then_some((cylinder as usize, position as usize))
     }
 
-    /// Percent that are kept for root.
+    /// Returns the percentage reserved for root.
     pub(crate) fn minfree(&self) -> u64 {
         number(self.found.raw.fs_minfree.into())
     }
 
-    /// Fragments that are kept for root, of so many percent.
+    /// Returns the fragments that `minfree` percent reserve for root.
     pub(crate) fn reserve(&self, minfree: u64) -> u64 {
         self.dsize / 100 * minfree + self.dsize % 100 * minfree / 100
     }
 
-    /// `fs_flags`, wherever they stand.
+    /// Returns `fs_flags`, from the field that the format uses.
     pub(crate) fn flags(&self) -> u32 {
         match self.found.is_ufs2 || self.found.has_new_fields() {
             true => self.found.raw.fs_flags,
@@ -378,14 +378,14 @@ impl Volume {
         }
     }
 
-    /// Returns whether the superblock knows this inode as a snapshot.
+    /// Returns whether the superblock lists this inode as a snapshot.
     pub(crate) fn has_snapshot(&self, ino: u32) -> bool {
         let is_kept = self.found.is_ufs2 || self.found.has_new_fields();
         is_kept && self.found.raw.fs_snapinum.contains(&ino)
     }
 
-    /// Returns the fragments of a group that hold no data: from its superblock, in the first group from
-    /// the begin of the volume, to its first data block.
+    /// Returns the range of fragments of a group that hold no data. It begins at the group's
+    /// superblock, in the first group at the start of the volume, and ends at the first data block.
     pub(crate) fn reserved(&self, group: u64) -> (u64, u64) {
         let start = self.start(group);
         let first = if group == 0 { 0 } else { start + self.sblkno };
@@ -399,13 +399,12 @@ impl Volume {
     }
 }
 
-/// Returns a number that is not negative; others count as 0, which no check lets pass where it
-/// matters.
+/// Returns a number. Negative ones become 0, which the checks refuse where it matters.
 fn number(n: i64) -> u64 {
     u64::try_from(n).unwrap_or(0)
 }
 
-/// Sizes of blocks and fragments, and what is derived from them.
+/// Checks the sizes of blocks and fragments, and fields derived from them.
 fn check_sizes(found: &Found) -> Result<()> {
     let raw = &found.raw;
     let (bsize, fsize) = (i64::from(raw.fs_bsize), i64::from(raw.fs_fsize));

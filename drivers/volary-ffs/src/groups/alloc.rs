@@ -1,7 +1,13 @@
-//! The allocators of section 3.3 of the paper: given a wish from the policies above, the
-//! block that is rotationally closest, another of the group, one of a group found by
-//! quadratic rehash, one of any group; and clusters of blocks, as 4.4BSD has them. What is
-//! kept for files that grow is passed over as long as there is room elsewhere.
+//! The allocators of section 3.3 of the paper. They take a wish from the policies, and try in this
+//! order:
+//!
+//! - the rotationally closest block;
+//! - another block of the group;
+//! - a block of a group found by quadratic rehash;
+//! - a block of any group.
+//!
+//! Clusters of blocks are allocated as in 4.4BSD. Blocks reserved for growing files are skipped as
+//! long as others are free.
 
 mod cluster;
 mod field;
@@ -19,38 +25,39 @@ use std::collections::{HashMap, HashSet};
 use volary_block::{Reservations, Stage};
 use volary_core::{Kind, Result};
 
-/// Most stretches of a volume that are kept for files that grow.
+/// Most reservations on a volume for files that grow.
 const RESERVATIONS_MAX: usize = 1024;
 
-/// Most of one file: its blocks may come in any order.
+/// Most reservations of one file. There can be several because its blocks may come in any order.
 const EACH: usize = 4;
 
-/// Fragments that follow each other.
+/// Consecutive fragments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Run {
     pub(crate) first: u64,
     pub(crate) count: u64,
 }
 
-/// What is free.
+/// The allocator: what is free.
 pub(crate) struct Alloc {
     /// Groups in memory.
     groups: HashMap<u64, Tally>,
     groups_max: usize,
     pub(crate) summary: Summary,
-    /// At most so many free blocks are in a row in each group (`fs_maxcluster`).
+    /// The length of the longest free run of blocks in each group is at most this
+    /// (`fs_maxcluster`).
     maxcluster: Vec<u8>,
     pub(crate) policy: Policy,
-    /// What is kept for files that grow.
+    /// The reservations for files that grow.
     kept: Reservations,
-    /// So often no long stretch is searched for.
+    /// How many more times no long run is searched for.
     rest: u32,
-    /// What was given back in this epoch, while the disk still leads there.
+    /// What was freed in this epoch, while the disk still points to it.
     pending: Vec<Run>,
     pending_inodes: Vec<(u32, bool)>,
     pending_fragments: u64,
-    /// What was taken in this epoch: the first fragment of each piece, and inodes. Nothing
-    /// on the disk leads there.
+    /// What was allocated in this epoch: the first fragment of each piece, and inodes. Nothing on
+    /// the disk points to it.
     fresh: HashSet<u64>,
     fresh_inodes: HashSet<u32>,
 }
@@ -80,18 +87,19 @@ impl Alloc {
         })
     }
 
-    /// Returns what it takes in memory for a volume, before anything is changed.
+    /// Returns the memory that the allocator needs for a volume, before any change.
     pub(crate) fn cost(volume: &Volume) -> u64 {
         volume.ncg.saturating_mul(size_of::<Sums>() as u64 + 1)
     }
 
-    /// Returns the place that the policy wishes for block `lbn` of a file, after the one at
-    /// `before`, if there is one.
+    /// Returns the place that the policy prefers for block `lbn` of a file. `before` is where the
+    /// block before it lies, if it exists.
     pub(crate) fn wish(&self, volume: &Volume, ino: u32, lbn: u64, before: Option<u64>) -> Wish {
         self.policy.block(volume, &self.summary, (ino, lbn), before)
     }
 
-    /// Returns whether the piece at this fragment was allocated since the last commit, so that nothing on the disk points to it.
+    /// Returns whether the fragments at `first` were allocated since the last commit, so that
+    /// nothing on the disk points to them.
     pub(crate) fn is_fresh(&self, first: u64) -> bool {
         self.fresh.contains(&first)
     }
@@ -102,25 +110,25 @@ impl Alloc {
         self.fresh.len() + self.pending.len() + raised * 256
     }
 
-    /// Returns whether a commit gives anything back.
+    /// Returns whether a commit would free anything.
     pub(crate) fn has_pending(&self) -> bool {
         !self.pending.is_empty() || !self.pending_inodes.is_empty()
     }
 
-    /// Free fragments, those that a commit gives back included.
+    /// Returns the free fragments, including those that a commit frees.
     pub(crate) fn free_fragments(&self, volume: &Volume) -> u64 {
         let [_, blocks, _, fragments] = self.summary.total().map(|n| u64::try_from(n).unwrap_or(0));
         let free = blocks.saturating_mul(volume.frag).saturating_add(fragments);
         free.saturating_add(self.pending_fragments).min(volume.size)
     }
 
-    /// Free inodes, in the same way.
+    /// Returns the free inodes, including those that a commit frees.
     pub(crate) fn free_inodes(&self) -> u64 {
         let free = u64::try_from(self.summary.total()[2]).unwrap_or(0);
         free + self.pending_inodes.len() as u64
     }
 
-    /// Returns a group, brought into memory.
+    /// Returns a group, and reads it into memory if necessary.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
@@ -134,7 +142,8 @@ impl Alloc {
         self.groups.get_mut(&number).ok_or_else(|| Kind::Io.into())
     }
 
-    /// Lets a group go. Maps may reach the disk at any time: `fsck -p` makes them anew.
+    /// Drops a group from memory. Its maps may reach the disk at any time, because `fsck -p` can
+    /// rebuild them.
     fn make_room(&mut self, reader: &Reader<'_>) -> Result<()> {
         if self.groups.len() < self.groups_max {
             return Ok(());
@@ -164,8 +173,8 @@ impl Alloc {
         }
     }
 
-    /// Returns the groups in the order in which room is looked for: the one that is wanted, then by
-    /// quadratic rehash, then all.
+    /// Returns the groups in the order of a search: the wanted one, then others by quadratic
+    /// rehash, then all.
     fn order(volume: &Volume, wanted: u64) -> impl Iterator<Item = u64> + use<> {
         let ncg = volume.ncg;
         let steps = std::iter::successors(Some(1_u64), move |i| Some(i * 2).filter(|&i| i < ncg));
@@ -178,8 +187,8 @@ impl Alloc {
         std::iter::once(wanted % ncg).chain(hashed).chain(all)
     }
 
-    /// Takes `count` fragments in one block, where there is room for `room`: where it is
-    /// wished for if that is free, else as near as can be.
+    /// Allocates `count` fragments in one block where `room` are free. They lie at the wished place
+    /// if that is free, otherwise as near as possible.
     ///
     /// # Errors
     /// `NoSpace`; `Corrupt`; `Io`.
@@ -200,7 +209,7 @@ impl Alloc {
         }
     }
 
-    /// Takes fragments outside of what is kept for others, if there is room.
+    /// Allocates fragments outside of the reservations of other files, if there is room.
     fn take_outside(
         &mut self,
         reader: &Reader<'_>,
@@ -223,7 +232,7 @@ impl Alloc {
         Ok(None)
     }
 
-    /// Takes fragments in one group. Returns the first one, counted in the group.
+    /// Allocates fragments in one group. Returns the first one, counted within the group.
     fn take_in(
         &mut self,
         reader: &Reader<'_>,
@@ -255,8 +264,8 @@ impl Alloc {
         Ok(Some(index))
     }
 
-    /// Takes the fragments that follow on a piece, if they are free and of its block (the
-    /// paper's third case of growth, where it costs nothing).
+    /// Allocates the fragments behind a piece, if they are free and in the same block. This is the
+    /// paper's third case of growth, which copies nothing.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
@@ -272,8 +281,8 @@ impl Alloc {
         self.take_free(reader, more)
     }
 
-    /// Takes exactly these fragments, which are of one block, as a piece of their own, if
-    /// they are free.
+    /// Allocates exactly these fragments of one block as a piece, if they are free. Returns whether
+    /// they were.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
@@ -326,7 +335,7 @@ impl Alloc {
         Ok(())
     }
 
-    /// Gives fragments back: at once what is fresh, else with the commit.
+    /// Frees fragments: at once if they are fresh, otherwise with the commit.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
@@ -343,7 +352,7 @@ impl Alloc {
         Ok(())
     }
 
-    /// Takes a free inode, of a group's number `near` on, in the group if there is one.
+    /// Allocates a free inode, preferably in `group`, from its inode `near` on.
     ///
     /// # Errors
     /// `NoSpace`; `Corrupt`; `Io`.
@@ -396,7 +405,7 @@ impl Alloc {
         Ok(())
     }
 
-    /// Gives an inode back: at once if it is fresh, else with the commit.
+    /// Frees an inode: at once if it is fresh, otherwise with the commit.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
@@ -413,7 +422,7 @@ impl Alloc {
         Ok(())
     }
 
-    /// Writes the heads of groups of which more inodes count as written now.
+    /// Writes the heads of groups in which more inodes count as initialised now.
     ///
     /// # Errors
     /// `Io`.
@@ -427,7 +436,7 @@ impl Alloc {
         Ok(())
     }
 
-    /// Frees what was given back: the epoch ends. All maps and sums are written.
+    /// Ends the epoch: frees what was given back, and writes all maps and sums.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
@@ -452,14 +461,14 @@ impl Alloc {
     }
 }
 
-/// `count` bits from bit `first` on.
+/// Returns a mask of `count` bits from bit `first` on.
 fn mask(first: u64, count: u64) -> u8 {
     let bits = (1_u32 << count.min(8)) - 1;
     (bits << first.min(8)) as u8
 }
 
-/// UFS2 writes inodes when they are needed for the first time: as zeros, a block of them at a
-/// time.
+/// Initialises the inodes up to `index`. UFS2 writes zeros into inodes when they are first needed,
+/// a block of them at a time.
 fn initialise(reader: &Reader<'_>, number: u64, tally: &mut Tally, index: u64) -> Result<()> {
     let volume = reader.volume;
     if volume.variant != Variant::Ufs2 {

@@ -6,20 +6,20 @@ use crate::inodes::blocks::Reader;
 use std::ops::Range;
 use volary_core::{Error, Result};
 
-/// A cylinder group's head, checked.
+/// A cylinder group's head that has been checked.
 pub(crate) struct Group {
     /// Where it stands, in bytes.
     pub(crate) at: u64,
     pub(crate) raw: CgHeader,
-    /// The head with its maps, as they are stored.
+    /// The head with its maps, as stored.
     pub(crate) bytes: Vec<u8>,
-    /// Where the maps stand in it.
+    /// Where the maps begin in `bytes`.
     pub(crate) iusedoff: usize,
     pub(crate) freeoff: usize,
     /// Fragments of the group.
     pub(crate) fragments: u64,
-    /// Inodes that have been written once: those after are free, whatever they hold. UFS2
-    /// initialises inodes as they are needed.
+    /// How many inodes have been initialised. Those after them are free, whatever their bytes. UFS2
+    /// initialises inodes when they are first needed.
     pub(crate) initialised: u64,
 }
 
@@ -39,7 +39,7 @@ impl Group {
         Self::parse(volume, group, at, bytes)
     }
 
-    /// Checks a head in its bytes.
+    /// Checks a head, given its bytes.
     ///
     /// # Errors
     /// `Corrupt`, naming the field.
@@ -110,8 +110,8 @@ impl Group {
         self.bit(self.freeoff, index)
     }
 
-    /// Returns the free ones among the fragments of a block, a bit each, the first lowest; `frag`, 1 to 8,
-    /// is how many a block has. Those past the group's end are not free.
+    /// Returns which fragments of a block are free, a bit for each, the first one lowest. `frag` is
+    /// the number of fragments in a block, 1 to 8. Those past the group's end count as taken.
     pub(crate) fn free_of(&self, block: u64, frag: u64) -> u8 {
         let first = block * frag;
         let there = self.fragments.saturating_sub(first).min(frag);
@@ -122,14 +122,14 @@ impl Group {
         (u16::from(byte.unwrap_or(0)) >> (first % 8) & mask) as u8
     }
 
-    /// Bits count from the lowest of each byte.
+    /// Returns bit `index` of a map. The lowest bit of each byte comes first.
     pub(crate) fn bit(&self, map: usize, index: u64) -> bool {
         let at = usize::try_from(index / 8).unwrap_or(usize::MAX);
         let byte = self.bytes.get(map.saturating_add(at));
         byte.is_some_and(|byte| byte >> (index % 8) & 1 == 1)
     }
 
-    /// Returns the blocks of a range of which a fitting byte of the free map tells, in order.
+    /// Returns the blocks of a range whose byte in the free map fits, in order.
     pub(crate) fn blocks_where(
         &self,
         blocks: Range<u64>,
@@ -145,8 +145,8 @@ impl Group {
         all.filter(|&index| !self.is_used(index))
     }
 
-    /// Returns those of a range of marks, of which each byte of a map has `each`, that a fitting byte
-    /// tells of: most bytes are passed over at a glance.
+    /// Returns the marks of a range whose byte in a map fits. A byte of the map has `each` marks.
+    /// Checking whole bytes skips most marks quickly.
     fn marks_where(
         &self,
         map: usize,
@@ -180,7 +180,7 @@ impl Group {
         self.set_bit(self.freeoff, index, free);
     }
 
-    /// Free blocks and free fragments in blocks that are not free, counted in the map.
+    /// Counts the free blocks in the map, and the free fragments outside of them.
     pub(crate) fn count_free(&self, volume: &Volume) -> (u64, u64, [u64; 8]) {
         let (mut blocks, mut fragments, mut lengths) = (0, 0, [0; 8]);
         for block in 0..self.fragments.div_ceil(volume.frag) {
@@ -201,7 +201,7 @@ impl Group {
     }
 }
 
-/// Holds if it is a group's head at all, of 4.2BSD or of a later one.
+/// Checks the magic number of a group's head, which stands elsewhere on 4.2BSD.
 fn check_magic(order: Order, at: u64, bytes: &[u8], is_42: bool) -> Result<()> {
     let magic_at = if is_42 { ocg::MAGIC } else { CG_MAGIC_AT };
     let magic = u32::get(order, bytes, magic_at);
@@ -213,8 +213,8 @@ fn check_magic(order: Order, at: u64, bytes: &[u8], is_42: bool) -> Result<()> {
     Err(Error::corrupt("cg_magic", at, found, expected))
 }
 
-/// Returns the field by which a map or the summary of clusters stands over another or beyond the head's
-/// end, with what was expected. Counting would write over what it counts.
+/// Returns the field that places a map or the cluster summary over another or beyond the head's
+/// end, with the expected value. Updating counts would otherwise overwrite maps.
 fn misplaced(
     volume: &Volume,
     raw: &CgHeader,
@@ -230,7 +230,7 @@ fn misplaced(
     if is_42 || most == 0 || raw.cg_clusteroff == 0 {
         return None;
     }
-    // Sums count from 1: that for 0 would be before their first byte.
+    // The sums count from length 1, so the field points 4 bytes before the first.
     let sums = u64::from(raw.cg_clustersumoff) + 4;
     let (map, blocks) = (u64::from(raw.cg_clusteroff), u64::from(raw.cg_nclusterblks));
     let blocks_max = u64::from(raw.cg_ndblk).div_ceil(volume.frag);
@@ -249,7 +249,7 @@ fn misplaced(
     (map > last).then(|| ("cg_clusteroff", format!("at most {last}")))
 }
 
-/// Returns the runs of bits that are set: where each begins, and how long it is.
+/// Returns the runs of set bits, each as its start and its length.
 pub(crate) fn runs(bits: u8) -> impl Iterator<Item = (u8, u8)> {
     let mut rest = u16::from(bits);
     let mut at = 0;

@@ -1,5 +1,5 @@
-//! Cylinder groups: their maps and sums, where things are wished to go and where there is room, and
-//! all inodes in order. May use `disk` and `inodes`.
+//! Cylinder groups: their maps and sums, the layout policies and the allocators, and scans of all
+//! inodes. May use `disk` and `inodes`.
 
 pub(crate) mod alloc;
 pub(crate) mod cg;

@@ -1,13 +1,13 @@
-//! Where things go: the global layout policies of section 3.3 of the paper. They only wish;
-//! the allocators find what is free. [`Summary::group_for_directory`] chooses the group of a new
-//! directory.
+//! The global layout policies of section 3.3 of the paper: where things should go. They only state
+//! wishes, and the allocators find what is free. [`Summary::group_for_directory`] chooses the group
+//! of a new directory.
 
 use crate::disk::ondisk::{Superblock, UFS_NDADDR};
 use crate::disk::volume::{Variant, Volume};
 use crate::groups::summary::Summary;
 use std::ops::Range;
 
-/// What is wished for: a fragment, the group that it is in, and for which inode.
+/// A wish: a fragment, the group that it is in, and the inode that it is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Wish {
     pub(crate) near: u64,
@@ -29,7 +29,7 @@ impl Wish {
         Self::at(volume, ino, volume.base(group) + volume.frag)
     }
 
-    /// Returns who may use what is kept for its inode.
+    /// Returns the file whose reservations this wish may use.
     pub(crate) fn owner(&self) -> Option<u64> {
         Some(self.ino.into())
     }
@@ -38,22 +38,22 @@ impl Wish {
 /// The parameters of the policies, as `tunefs` sets them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Policy {
-    /// Percent that are kept for root.
+    /// Percentage reserved for root.
     pub(crate) minfree: u64,
-    /// Whether time is saved where room is short, not space.
+    /// Whether time is saved when room is short, rather than space.
     pub(crate) saves_time: bool,
-    /// Blocks that are put in a row.
+    /// Blocks that are placed consecutively.
     maxcontig: u64,
-    /// Most blocks that a file takes of a group in a row.
+    /// Most consecutive blocks that a file takes in a group.
     maxbpg: u64,
     /// Fragments that pass under the head while the processor begins another transfer.
     skip: u64,
-    /// Whether a block that is taken is replaced by the rotationally closest of its cylinder.
+    /// Whether a taken block is replaced by the rotationally closest one of its cylinder.
     pub(crate) has_cylinders: bool,
 }
 
 impl Policy {
-    /// Returns what the superblock says, as it is in memory.
+    /// Returns the policy with the superblock's parameters.
     pub(crate) fn new(volume: &Volume, raw: &Superblock) -> Self {
         let number = |n: i32| u64::try_from(n).unwrap_or(0);
         Self {
@@ -66,9 +66,9 @@ impl Policy {
         }
     }
 
-    /// Returns how many blocks of a file, block `lbn` among them, may be kept in a row for it: what is
-    /// left of its section. None where blocks are to have gaps between them, or to follow each
-    /// other by the turn of the disk.
+    /// Returns how many consecutive blocks may be reserved for a file from block `lbn` on: the rest
+    /// of its section. Returns 0 if the policy leaves gaps between blocks, or goes by rotational
+    /// position.
     pub(crate) fn row(&self, volume: &Volume, lbn: u64) -> u64 {
         match self.skip {
             0 if !self.has_cylinders => self.section_end(volume, lbn) - lbn,
@@ -76,7 +76,7 @@ impl Policy {
         }
     }
 
-    /// Most blocks of a cluster; 0 where there are none.
+    /// Returns the most blocks of a cluster, or 0 if the volume has no clusters.
     pub(crate) fn cluster_max(&self, volume: &Volume) -> u64 {
         match volume.variant {
             Variant::Bsd43 => 0,
@@ -84,8 +84,8 @@ impl Policy {
         }
     }
 
-    /// Returns how many blocks of its section are before block `lbn`. The direct blocks are a section,
-    /// and those of each indirect block, or each `fs_maxbpg` of them.
+    /// Returns how many blocks of its section are before block `lbn`. The direct blocks form a
+    /// section, and so do the blocks of each indirect block, or each `fs_maxbpg` of them.
     pub(crate) fn within_section(&self, volume: &Volume, lbn: u64) -> u64 {
         let index = match lbn.checked_sub(UFS_NDADDR) {
             None => lbn,
@@ -94,7 +94,7 @@ impl Policy {
         index % self.maxbpg
     }
 
-    /// Returns the block that begins the next section of the one that `lbn` is in.
+    /// Returns the first block of the section after the one that `lbn` is in.
     fn section_end(&self, volume: &Volume, lbn: u64) -> u64 {
         let map = match lbn.checked_sub(UFS_NDADDR) {
             None => UFS_NDADDR,
@@ -103,10 +103,14 @@ impl Policy {
         map.min(lbn - self.within_section(volume, lbn) + self.maxbpg)
     }
 
-    /// Returns the place for block `lbn` of a file, after the one at `before`, if there is one: beside
-    /// the inode; after 48 KB (twelve blocks), and at each megabyte (an indirect block's worth,
-    /// or `fs_maxbpg` blocks), in another group with at least the average of free blocks; else
-    /// behind the block before, with `rotdelay` between where `fs_maxcontig` blocks are in a row.
+    /// Returns the place for block `lbn` of a file, with the block before it at `before`.
+    ///
+    /// - The first block goes into the inode's group.
+    /// - After twelve blocks (48 KB), and at each indirect block's worth (a megabyte) or
+    ///   `fs_maxbpg` blocks, the file changes the group. The new one has at least the average of
+    ///   free blocks.
+    /// - Other blocks go behind the one before, with a gap of `rotdelay` after every `fs_maxcontig`
+    ///   blocks.
     pub(crate) fn block(
         &self,
         volume: &Volume,
@@ -132,9 +136,10 @@ impl Policy {
         Wish::at(volume, ino, next)
     }
 
-    /// Returns the blocks of a file, `lbn` among them, that are to be one cluster (`ffs_reallocblks` of
-    /// 4.4BSD): `fs_maxcontig` of a section, as long as clusters are counted. `None` where none
-    /// are: on 4.3BSD's format, and where no two blocks are to be in a row.
+    /// Returns the blocks of a file that should form one cluster with `lbn` (`ffs_reallocblks` of
+    /// 4.4BSD). They are up to `fs_maxcontig` blocks of a section, and no more than the group's
+    /// summary counts. Returns `None` on 4.3BSD's format, and if no two blocks are to be
+    /// consecutive.
     pub(crate) fn cluster(&self, volume: &Volume, lbn: u64) -> Option<Range<u64>> {
         let most = self.cluster_max(volume);
         if most < 2 {
@@ -145,9 +150,9 @@ impl Policy {
         Some(start..end)
     }
 
-    /// Returns the place for a cluster that begins with block `lbn` of a file, which is at `first` now,
-    /// after the block at `before`: behind that one, but for the start of a section, for which
-    /// the group has been chosen.
+    /// Returns the place for a cluster that begins with block `lbn` of a file, now at `first`. It
+    /// goes behind the block before, at `before`. The start of a section stays near `first`,
+    /// because its group has been chosen already.
     pub(crate) fn of_cluster(
         &self,
         volume: &Volume,
@@ -162,7 +167,7 @@ impl Policy {
     }
 }
 
-/// Fragments that pass under the head while the processor begins another transfer.
+/// Returns the fragments that pass under the head while the processor begins another transfer.
 fn skip(volume: &Volume, raw: &Superblock) -> u64 {
     if volume.variant == Variant::Ufs2 || raw.fs_old_cpg <= 1 {
         return 0;

@@ -1,23 +1,24 @@
-//! All inodes of a volume, a block of them at a time.
+//! Scans all inodes of a volume, a block of them at a time.
 
 use crate::groups::cg::Group;
 use crate::inodes::blocks::Reader;
 use crate::inodes::inode::Inode;
 use volary_core::{Error, Kind, Result};
 
-/// What a scan tells. An error ends it.
+/// What a scan calls. An error from it ends the scan.
 pub(crate) trait Visitor {
-    /// A cylinder group, before its inodes.
+    /// Called for a cylinder group, before its inodes.
     fn group(&mut self, number: u64, group: &Result<Group>) -> Result<()>;
-    /// An inode that was written once; `used`: as the group's map has it, where there is one.
+    /// Called for an initialised inode. `used` is its bit in the group's map, or `None` if the
+    /// group is damaged.
     fn inode(&mut self, inode: Inode, used: Option<bool>) -> Result<()>;
 }
 
-/// Goes through all inodes, in order. Damaged groups are told, and their inodes looked at as
-/// if all had been written once.
+/// Visits all inodes, in order. A damaged group is passed on with its error, and all of its inodes
+/// are visited as if initialised.
 ///
 /// # Errors
-/// `Io`; of `visitor`.
+/// `Io`; those of `visitor`.
 pub(crate) fn scan(reader: &Reader<'_>, visitor: &mut dyn Visitor) -> Result<()> {
     for number in 0..reader.volume.ncg {
         let group = Group::read(reader, number);

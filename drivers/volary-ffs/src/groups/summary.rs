@@ -1,4 +1,4 @@
-//! The summary of cylinder groups (`fs_csaddr`): what is free in each, and in all together.
+//! The summary of cylinder groups (`fs_csaddr`): what is free in each group and in total.
 
 use crate::disk::ondisk::Stored;
 use crate::disk::volume::Volume;
@@ -10,14 +10,14 @@ use volary_core::Result;
 /// Directories, free blocks, free inodes, free fragments.
 pub(crate) type Sums = [i64; 4];
 
-/// Bytes of a group's sums, as they are stored.
+/// Bytes of a group's sums, as stored.
 const STORED: usize = 16;
 
 /// The summary in memory.
 pub(crate) struct Summary {
     groups: Vec<Sums>,
     total: Sums,
-    /// Groups whose sums differ from the disk's.
+    /// Groups whose sums differ from those on the disk.
     changed: BTreeSet<u64>,
 }
 
@@ -48,7 +48,7 @@ impl Summary {
         })
     }
 
-    /// Returns the sums of all groups together.
+    /// Returns the sums over all groups.
     pub(crate) fn total(&self) -> Sums {
         self.total
     }
@@ -59,7 +59,7 @@ impl Summary {
         self.groups.get(at).copied().unwrap_or_default()
     }
 
-    /// Counts a change in a group.
+    /// Adds a change to a group's sums and to the total.
     pub(crate) fn add(&mut self, group: u64, delta: &Sums) {
         add(&mut self.total, delta);
         let at = usize::try_from(group).unwrap_or(usize::MAX);
@@ -69,8 +69,8 @@ impl Summary {
         }
     }
 
-    /// Returns a group for another section of a file: the next from `start` on with at least the
-    /// average of free blocks.
+    /// Returns a group for another section of a file: the next one from `start` on with at least
+    /// the average of free blocks.
     pub(crate) fn roomy_group(&self, volume: &Volume, start: u64) -> u64 {
         let average = self.total[1] / groups(volume);
         let mut all = (0..volume.ncg).map(|i| (start + i) % volume.ncg);
@@ -78,15 +78,15 @@ impl Summary {
             .unwrap_or(start % volume.ncg)
     }
 
-    /// Returns the group for a new directory: of those with at least the average of free inodes,
-    /// the one with the fewest directories.
+    /// Returns the group for a new directory. Among the groups with at least the average of free
+    /// inodes, it has the fewest directories.
     pub(crate) fn group_for_directory(&self, volume: &Volume) -> u64 {
         let average = self.total[2] / groups(volume);
         let fit = (0..volume.ncg).filter(|&group| self.of(group)[2] >= average);
         fit.min_by_key(|&group| self.of(group)[0]).unwrap_or(0)
     }
 
-    /// Writes the sums that differ from the disk's.
+    /// Writes the sums that differ from those on the disk.
     ///
     /// # Errors
     /// `Io`.
@@ -110,7 +110,7 @@ fn add(sums: &mut Sums, delta: &Sums) {
     }
 }
 
-/// Returns how many groups there are, to divide by.
+/// Returns the number of groups as a divisor, at least 1.
 fn groups(volume: &Volume) -> i64 {
     i64::try_from(volume.ncg).unwrap_or(1).max(1)
 }

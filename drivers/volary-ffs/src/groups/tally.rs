@@ -1,5 +1,5 @@
-//! A cylinder group whose maps change, with all that is counted from them: free blocks and
-//! fragments, free runs of fragments, clusters, blocks by cylinder and rotational position.
+//! A cylinder group whose maps change, with all counts derived from them: free blocks and
+//! fragments, free runs of fragments, clusters, and blocks by cylinder and rotational position.
 
 use crate::disk::ondisk::{CG_INITEDIBLK_AT, Order, Stored, ocg};
 use crate::disk::volume::{Variant, Volume};
@@ -11,15 +11,16 @@ pub(crate) type Delta = [i64; 4];
 /// A cylinder group in memory.
 pub(crate) struct Tally {
     pub(crate) group: Group,
-    /// It differs from what the disk has.
+    /// Whether it differs from the disk's copy.
     pub(crate) is_dirty: bool,
-    /// More of its inodes count as written than on the disk: these must be zeros there first.
+    /// Whether more of its inodes count as initialised than on the disk. Zeros must reach the disk
+    /// for these first.
     pub(crate) is_raised: bool,
 }
 
 impl Tally {
-    /// Takes a group into memory. What the format has for itself is never free there,
-    /// whatever the maps say.
+    /// Takes a group into memory. The format's own fragments count as taken there, whatever the
+    /// maps say.
     pub(crate) fn new(volume: &Volume, number: u64, mut group: Group) -> Self {
         let base = volume.base(number);
         let (first, end) = volume.reserved(number);
@@ -38,12 +39,12 @@ impl Tally {
         }
     }
 
-    /// Returns the fragments of a block that are free, a bit each.
+    /// Returns which fragments of a block are free, a bit for each.
     pub(crate) fn free_of(&self, volume: &Volume, block: u64) -> u8 {
         self.group.free_of(block, volume.frag)
     }
 
-    /// Makes exactly these fragments of a block free, and counts.
+    /// Makes exactly these fragments of a block free, and updates the counts.
     pub(crate) fn set_free_of(&mut self, volume: &Volume, block: u64, free: u8) -> Delta {
         let before = self.free_of(volume, block);
         let mut delta = [0; 4];
@@ -59,7 +60,7 @@ impl Tally {
         delta
     }
 
-    /// Marks an inode as used or not, and counts.
+    /// Marks an inode as used or free, and updates the counts.
     pub(crate) fn set_used(&mut self, index: u64, used: bool, is_dir: bool) -> Delta {
         if self.group.is_used(index) == used {
             return [0; 4];
@@ -78,7 +79,7 @@ impl Tally {
         }
     }
 
-    /// Counts what is free of a block in (`sign` 1) or out (-1).
+    /// Adds the free fragments of a block to the counts (`sign` 1), or subtracts them (-1).
     fn count(&mut self, volume: &Volume, block: u64, free: u8, sign: i64, delta: &mut Delta) {
         if u64::from(free.count_ones()) == volume.frag {
             delta[1] += sign;
@@ -94,8 +95,8 @@ impl Tally {
         }
     }
 
-    /// Notes a block that has become free, or is no longer, in the summary of clusters
-    /// (4.4BSD): free neighbours join or part.
+    /// Updates the cluster summary (4.4BSD) for a block that has become free, or is no longer. Free
+    /// neighbours join or part.
     fn count_cluster(&mut self, volume: &Volume, block: u64, free: bool) {
         let most = volume.contigsumsize();
         let map = self.group.raw.cg_clusteroff;
@@ -124,7 +125,7 @@ impl Tally {
         sum.put(order, &mut self.group.bytes, at);
     }
 
-    /// UFS1 counts free blocks by cylinder and rotational position.
+    /// Counts a free block by cylinder and rotational position, as UFS1 does.
     fn count_position(&mut self, volume: &Volume, block: u64, sign: i64) {
         let Some((cylinder, position)) = volume.position(block * volume.frag) else {
             return;
@@ -138,7 +139,7 @@ impl Tally {
                 (at(raw.cg_old_btotoff), at(raw.cg_old_boff), positions)
             }
         };
-        // Tables that are not there, or not where they can be, are left alone.
+        // Missing or misplaced tables are left alone.
         let (first, end) = (ocg::BTOT, self.group.iusedoff);
         let total = totals + 4 * cylinder;
         let count = counts + 2 * (cylinder * positions + position);
@@ -154,7 +155,7 @@ impl Tally {
         sum.put(order, bytes, count);
     }
 
-    /// Returns the bytes to be stored: what is counted brought into them.
+    /// Returns the bytes to store, with the current counts.
     pub(crate) fn stored(&mut self, volume: &Volume) -> &[u8] {
         let (order, raw) = (volume.order, &self.group.raw);
         let bytes = &mut self.group.bytes;

@@ -6,30 +6,30 @@ use crate::inodes::inode::Inode;
 use volary_block::Cache;
 use volary_core::{Error, FileKind, Kind, Result};
 
-/// Bytes of a file that lie together: the longest such run.
+/// The longest run of a file's bytes that lie together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Run {
-    /// Where in the file.
+    /// Where it is in the file.
     pub(crate) offset: u64,
     pub(crate) len: u64,
-    /// Where on the device, or in a hole.
+    /// Where it is on the device, or `None` for a hole.
     pub(crate) place: Option<u64>,
 }
 
-/// A block as a pointer names it.
+/// A block that a pointer leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Block {
     /// Its first fragment.
     pub(crate) first: u64,
     pub(crate) fragments: u64,
-    /// Of data, or of pointers.
+    /// Whether it holds data, rather than pointers.
     pub(crate) is_data: bool,
 }
 
 /// Pointers of an indirect block that are read at a time.
 const POINTERS: u64 = 512;
 
-/// Longest target of a symlink.
+/// The longest target of a symlink, in bytes.
 const TARGET_MAX: u64 = 65_536;
 
 /// Reads a volume.
@@ -43,7 +43,7 @@ impl Reader<'_> {
     /// Returns an inode that is in use.
     ///
     /// # Errors
-    /// `Stale` if there is none, or it is free; `Corrupt`; `Io`.
+    /// `Stale` if it does not exist, or is free; `Corrupt`; `Io`.
     pub(crate) fn inode(&self, ino: u64) -> Result<Inode> {
         let inode = self.inode_as_it_is(ino)?;
         if inode.mode == 0 || !self.is_initialised(ino)? {
@@ -52,8 +52,8 @@ impl Reader<'_> {
         inode.check(self.volume)
     }
 
-    /// Returns whether an inode was written once. UFS2 initialises them as they are needed; what its
-    /// group says of that counts only if it looks like one.
+    /// Returns whether an inode has been initialised. UFS2 initialises inodes when they are first
+    /// needed. The group's count of them is used only if it is plausible.
     fn is_initialised(&self, ino: u64) -> Result<bool> {
         if self.volume.variant != Variant::Ufs2 {
             return Ok(true);
@@ -68,10 +68,10 @@ impl Reader<'_> {
         Ok(!counts || ino % self.volume.ipg < written)
     }
 
-    /// Returns an inode, whatever is in it.
+    /// Returns an inode without checking it.
     ///
     /// # Errors
-    /// `Stale` if there is none; `Io`.
+    /// `Stale` if it does not exist; `Io`.
     pub(crate) fn inode_as_it_is(&self, ino: u64) -> Result<Inode> {
         let stale = || Error::from(Kind::Stale);
         let at = self.volume.inode_at(ino).ok_or_else(stale)?;
@@ -82,11 +82,12 @@ impl Reader<'_> {
         Ok(Inode::parse(self.volume, ino, at, &bytes))
     }
 
-    /// Returns the runs that make up a range of a file, which ends with it.
+    /// Calls `each` for the runs that make up a range of a file. The range is cut at the file's
+    /// end.
     ///
     /// # Errors
-    /// `Corrupt` for a pointer to outside of the volume, or for more blocks than the volume
-    /// has; `Io`; of `each`.
+    /// `Corrupt` for a pointer to outside of the volume, or for more blocks than the volume has;
+    /// `Io`; those of `each`.
     pub(crate) fn runs(
         &self,
         inode: &Inode,
@@ -98,7 +99,8 @@ impl Reader<'_> {
             .map(drop)
     }
 
-    /// As [`runs`](Self::runs), after a look at so many pointers at most. Returns how far it came.
+    /// Calls `each` as [`runs`](Self::runs) does, but stops after `pointers` pointers. Returns how
+    /// far into the file it came.
     ///
     /// # Errors
     /// As [`runs`](Self::runs).
@@ -153,7 +155,8 @@ impl Reader<'_> {
         Ok(stopped.unwrap_or(end))
     }
 
-    /// Returns all blocks of an inode, of data and of pointers, those of extended attributes too.
+    /// Calls `each` for all blocks of an inode: those with data, with pointers, and with extended
+    /// attributes.
     ///
     /// # Errors
     /// As [`runs`](Self::runs).
@@ -203,7 +206,7 @@ impl Reader<'_> {
         })
     }
 
-    /// Goes through blocks `range` of a file, in order.
+    /// Calls `each` for blocks `range` of a file, in order.
     fn walk(
         &self,
         inode: &Inode,
@@ -233,8 +236,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Reads bytes of a file, holes as zeros; one request for each run, as far as the cache
-    /// makes them.
+    /// Reads bytes of a file, holes as zeros, with one request for each run if the cache allows.
     ///
     /// # Errors
     /// As [`runs`](Self::runs).
@@ -256,7 +258,7 @@ impl Reader<'_> {
         Ok(done)
     }
 
-    /// Returns what a symlink holds.
+    /// Returns the target of a symlink.
     ///
     /// # Errors
     /// `Corrupt` for a target that is too long; as [`runs`](Self::runs).
@@ -285,15 +287,15 @@ enum Piece {
 struct Walk<'a> {
     reader: &'a Reader<'a>,
     inode: &'a Inode,
-    /// Blocks that are wanted.
+    /// The blocks to visit.
     range: (u64, u64),
-    /// Blocks that may still come: a file has no more than its volume.
+    /// How many more blocks can come: a file has no more than its volume.
     left: u64,
     each: &'a mut dyn FnMut(Piece) -> Result<()>,
 }
 
 impl Walk<'_> {
-    /// Returns blocks that an indirect block of a level leads to.
+    /// Returns how many blocks an indirect block of a level leads to.
     fn span(&self, level: u32) -> u64 {
         self.reader.volume.nindir.saturating_pow(level)
     }
@@ -325,7 +327,7 @@ impl Walk<'_> {
         Ok(block)
     }
 
-    /// What an indirect block leads to, block `first` of the file being the first.
+    /// Visits the blocks below an indirect block. `first` is the first of them in the file.
     fn indirect(&mut self, pointer: u64, level: u32, first: u64) -> Result<()> {
         let (each_is, end) = (self.span(level - 1), first.saturating_add(self.span(level)));
         let (from, to) = (self.range.0.max(first), self.range.1.min(end));
@@ -353,7 +355,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Some pointers of an indirect block.
+    /// Returns some pointers of an indirect block.
     fn pointers(&self, block: &Block, index: u64, count: u64) -> Result<Vec<u64>> {
         let volume = self.reader.volume;
         let width: usize = if volume.variant == Variant::Ufs2 {
@@ -372,7 +374,7 @@ impl Walk<'_> {
     }
 }
 
-/// Joins what follows on each other, and cuts it to the range that was asked for.
+/// Joins adjacent runs, and cuts them to the requested range.
 struct Join<'a> {
     start: u64,
     end: u64,

@@ -1,4 +1,4 @@
-//! Inodes, whichever the variant.
+//! Inodes of all variants.
 
 use crate::disk::ondisk::{SF_SNAPSHOT, UFS1_DB, UFS2_DB, Ufs1Dinode, Ufs2Dinode};
 use crate::disk::volume::{Variant, Volume};
@@ -43,20 +43,20 @@ impl DerefMut for Bytes {
 #[derive(Clone, Debug)]
 pub(crate) struct Inode {
     pub(crate) ino: u32,
-    /// Where it stands, in bytes.
+    /// Its place on the device, in bytes.
     pub(crate) at: u64,
-    /// As it is stored.
+    /// The bytes as stored.
     pub(crate) bytes: Bytes,
     pub(crate) mode: u16,
     pub(crate) nlink: i16,
     pub(crate) uid: u32,
     pub(crate) gid: u32,
     pub(crate) size: u64,
-    /// Sectors of 512 bytes that it takes, indirect blocks included.
+    /// The 512-byte sectors that it takes, including indirect blocks.
     pub(crate) blocks: u64,
     pub(crate) generation: u32,
     pub(crate) flags: u32,
-    /// Of last access, last change of content, last change.
+    /// The times of the last access, the last change of content, and the last change of the inode.
     pub(crate) times: [Time; 3],
     pub(crate) birth: Option<Time>,
     pub(crate) extsize: u32,
@@ -66,7 +66,7 @@ pub(crate) struct Inode {
 }
 
 impl Inode {
-    /// Takes an inode out of its bytes, which are as many as the variant has.
+    /// Parses an inode from its bytes, as many as the variant has.
     pub(crate) fn parse(volume: &Volume, ino: u32, at: u64, bytes: &[u8]) -> Self {
         let bytes = Bytes::of(bytes);
         match volume.variant {
@@ -136,24 +136,24 @@ impl Inode {
         }
     }
 
-    /// Returns what it is, if it is in use.
+    /// Returns its kind, if it is in use.
     pub(crate) fn kind(&self) -> Option<FileKind> {
         FileKind::from_mode(self.mode.into())
     }
 
-    /// Returns the node that it is.
+    /// Returns its node id.
     ///
     /// # Errors
-    /// `Stale` for inode 0, which is none.
+    /// `Stale` for inode 0, which does not exist.
     pub(crate) fn id(&self) -> Result<NodeId> {
         NodeId::new(self.ino.into(), self.generation).ok_or_else(|| Kind::Stale.into())
     }
 
-    /// Checks what the variant limits.
+    /// Checks the fields against the variant's limits.
     ///
     /// # Errors
-    /// `Corrupt` for a wrong check hash, a mode that is none, a size that no block pointers reach, a directory
-    /// larger than the volume.
+    /// `Corrupt` for a wrong check hash, an invalid mode, a size beyond the reach of block
+    /// pointers, or a directory larger than the volume.
     pub(crate) fn check(self, volume: &Volume) -> Result<Self> {
         volume
             .hashes
@@ -167,7 +167,7 @@ impl Inode {
             Variant::Ufs2 => (16, 92),
             _ => (8, 0),
         };
-        // A directory has no holes.
+        // A directory has no holes, so it cannot be larger than the volume.
         let most = match self.kind() {
             Some(FileKind::Dir) => volume.size_max().min(volume.size * volume.fsize),
             _ => volume.size_max(),
@@ -185,7 +185,7 @@ impl Inode {
         Ok(self)
     }
 
-    /// Returns what the block pointers hold where they point to no blocks.
+    /// Returns the bytes in the place of the block pointers.
     fn db_bytes(&self, variant: Variant) -> &[u8] {
         let range = match variant {
             Variant::Ufs2 => UFS2_DB..UFS2_DB + 120,
@@ -194,19 +194,19 @@ impl Inode {
         self.bytes.get(range).unwrap_or_default()
     }
 
-    /// Returns the target of a short symlink: one that is kept in the inode.
+    /// Returns the target of a short symlink, which is stored in the inode.
     pub(crate) fn short_target(&self, volume: &Volume) -> Option<Vec<u8>> {
         let room = self.db_bytes(volume.variant);
         let size = usize::try_from(self.size).unwrap_or(usize::MAX);
-        // FreeBSD: without blocks it is short too, whatever the superblock says.
+        // As on FreeBSD: without blocks, a symlink is short whatever the superblock says.
         let no_blocks = self.blocks == 0 && volume.variant != Variant::Bsd43;
         let is_short = self.size < volume.symlink_max || no_blocks;
         let target = room.get(..size).filter(|_| is_short)?;
         Some(target.to_vec())
     }
 
-    /// Returns the length of the text in place of block pointers, if it looks like a short symlink's target
-    /// with zeros behind it.
+    /// Returns the length of the text in the place of block pointers. Returns `None` if they do not
+    /// look like a short symlink's target, padded with zeros.
     pub(crate) fn text_len(&self, volume: &Volume) -> Option<u64> {
         let room = self.db_bytes(volume.variant);
         let len = room
@@ -218,8 +218,8 @@ impl Inode {
         Some(len as u64).filter(|&len| is_text && len < volume.symlink_max)
     }
 
-    /// Returns whether block pointers are blocks: not those of devices, fifos, sockets and short
-    /// symlinks.
+    /// Returns whether the block pointers lead to blocks. They do not for devices, fifos, sockets
+    /// and short symlinks.
     pub(crate) fn has_blocks(&self, volume: &Volume) -> bool {
         match self.kind() {
             Some(FileKind::File | FileKind::Dir) => true,
@@ -228,12 +228,13 @@ impl Inode {
         }
     }
 
-    /// Returns whether it is a snapshot: its pointers lead to the volume itself.
+    /// Returns whether it is a snapshot. A snapshot's pointers lead to the volume's own blocks.
     pub(crate) fn is_snapshot(&self, volume: &Volume) -> bool {
         volume.variant != Variant::Bsd43 && self.flags & SF_SNAPSHOT != 0
     }
 
-    /// Returns the length of block `lbn`: the last block of a small file is a few fragments.
+    /// Returns the length of block `lbn` in bytes. The last block of a small file has only a few
+    /// fragments.
     pub(crate) fn block_len(&self, volume: &Volume, lbn: u64) -> u64 {
         let end = (lbn + 1).saturating_mul(volume.bsize);
         if lbn >= crate::disk::ondisk::UFS_NDADDR || self.size >= end {
@@ -243,7 +244,7 @@ impl Inode {
         rest.next_multiple_of(volume.fsize)
     }
 
-    /// Returns its attributes.
+    /// Returns the attributes.
     ///
     /// # Errors
     /// `Stale` for inode 0.
@@ -277,8 +278,8 @@ impl Inode {
     }
 }
 
-/// Returns the `dev_t` of major number in the upper half, minor in the lower; `None` for one that it
-/// has no room for. The reverse of [`device`].
+/// Returns the `dev_t` of a device number, which has the major number in the upper half and the
+/// minor in the lower. Returns `None` if it does not fit. This is the reverse of [`device`].
 pub(crate) fn dev_t(rdev: u64, is_freebsd: bool) -> Option<u64> {
     let (major, minor) = (rdev >> 32, rdev & 0xffff_ffff);
     let dev = match is_freebsd {
@@ -293,14 +294,14 @@ pub(crate) fn dev_t(rdev: u64, is_freebsd: bool) -> Option<u64> {
     (device(dev, is_freebsd) == rdev).then_some(dev)
 }
 
-/// Nanoseconds are kept by 4.4BSD and later; what is none counts as 0.
+/// Returns a time stamp. Only 4.4BSD and later keep nanoseconds, and invalid ones count as 0.
 fn time(secs: i64, nanos: i32) -> Time {
     let nanos = u32::try_from(nanos).unwrap_or(0);
     Time::new(secs, if nanos < 1_000_000_000 { nanos } else { 0 })
 }
 
-/// Major number in the upper half, minor in the lower, of a `dev_t`: NetBSD's, which begins
-/// as that of 4.3BSD, or FreeBSD's.
+/// Returns the device number of a `dev_t`: the major number in the upper half, the minor in the
+/// lower. NetBSD extends 4.3BSD's form, and FreeBSD has its own.
 fn device(dev: u64, is_freebsd: bool) -> u64 {
     let (major, minor) = if is_freebsd {
         (
@@ -321,7 +322,7 @@ mod tests {
     fn device_numbers_as_each_system_has_them() {
         assert_eq!(device(0x0801, false), 8 << 32 | 1);
         assert_eq!(device(0x0801, true), 8 << 32 | 1);
-        // makedev(259, 65537) by the macros of both.
+        // Both are `makedev(259, 65537)`, by NetBSD's and FreeBSD's macros.
         assert_eq!(device(0x1001_0301, false), 0x103 << 32 | 0x1_0001);
         assert_eq!(device(0x0000_0100_0001_0301, true), 0x103 << 32 | 0x1_0001);
     }

@@ -1,5 +1,5 @@
-//! Inodes as stored and in memory, where their bytes lie, and their extended attributes. May use
-//! `disk`.
+//! Inodes as stored and in memory, the places of their bytes, and their extended attributes. May
+//! use `disk`.
 
 pub(crate) mod blocks;
 pub(crate) mod inode;

@@ -53,7 +53,7 @@ pub(crate) type Opens = volary_ondisk::Opens<Open>;
 pub(crate) struct Open {
     pub(crate) id: NodeId,
     pub(crate) mode: Mode,
-    /// Whether root opened it. What a mount writes out of the kernel's cache comes as root's;
-    /// it is as much as who opened the file may write.
+    /// Whether root opened it. A write-back from the kernel's cache comes as root's. So the limits
+    /// that apply to it are those of the user who opened the file.
     pub(crate) is_roots: bool,
 }

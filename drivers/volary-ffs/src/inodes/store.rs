@@ -1,11 +1,11 @@
-//! Inodes as they are stored: the reverse of reading them.
+//! Stores inodes: the reverse of parsing them.
 
 use crate::disk::ondisk::{Order, Stored, UFS1_DB, UFS2_DB};
 use crate::disk::volume::{Variant, Volume};
 use crate::inodes::inode::Inode;
 use volary_core::Time;
 
-/// What an inode holds in place of block pointers.
+/// What an inode stores in the place of block pointers.
 pub(crate) enum Instead<'a> {
     /// A short symlink's target.
     Target(&'a [u8]),
@@ -13,7 +13,7 @@ pub(crate) enum Instead<'a> {
     Device(u64),
 }
 
-/// Steps of time stamps: nanoseconds, seconds on 4.3BSD.
+/// Returns the resolution of time stamps in nanoseconds: a second on 4.3BSD.
 pub(crate) fn time_step(variant: Variant) -> u64 {
     match variant {
         Variant::Bsd43 => 1_000_000_000,
@@ -21,7 +21,7 @@ pub(crate) fn time_step(variant: Variant) -> u64 {
     }
 }
 
-/// Returns a time as the variant keeps it: rounded down, and what is out of range as the nearest.
+/// Returns a time as the variant stores it: rounded down, and clamped to its range.
 pub(crate) fn kept(variant: Variant, time: Time) -> Time {
     if variant == Variant::Ufs2 {
         return time;
@@ -32,7 +32,7 @@ pub(crate) fn kept(variant: Variant, time: Time) -> Time {
 }
 
 impl Inode {
-    /// Returns an inode that is free, of that generation.
+    /// Returns a free inode with this generation.
     pub(crate) fn free(volume: &Volume, ino: u32, at: u64, generation: u32) -> Self {
         let len = usize::try_from(volume.inode_size()).unwrap_or(0);
         let mut inode = Self::parse(volume, ino, at, &vec![0; len]);
@@ -41,7 +41,7 @@ impl Inode {
         inode
     }
 
-    /// Brings the fields into the bytes.
+    /// Stores the fields in the bytes.
     pub(crate) fn store(&mut self, volume: &Volume) {
         let mut bytes = self.bytes;
         self.mode.put(volume.order, &mut bytes, 0);
@@ -94,7 +94,7 @@ impl Inode {
         self.ib.put(order, bytes, UFS2_DB + 96);
     }
 
-    /// Puts something in place of the block pointers.
+    /// Stores something in the place of the block pointers.
     pub(crate) fn put_instead(&mut self, volume: &Volume, what: &Instead<'_>) {
         self.store(volume);
         let db = match volume.variant {

@@ -1,4 +1,5 @@
-//! All pointers of an inode, one by one. A wrong one does not end it: a check needs the rest too.
+//! Visits all pointers of an inode, one by one. A wrong pointer does not end the sweep, because a
+//! check needs the rest too.
 
 use crate::disk::ondisk::{Stored, UFS_NDADDR};
 use crate::disk::volume::Variant;
@@ -10,7 +11,7 @@ use volary_core::Result;
 /// Bytes that are read at a time where a larger read fails.
 const SECTOR: usize = 512;
 
-/// Where a pointer stands.
+/// Where a pointer is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Slot {
     /// In `di_db`.
@@ -26,29 +27,29 @@ pub(crate) enum Slot {
 /// A pointer that is not zero.
 pub(crate) struct Pointer {
     pub(crate) slot: Slot,
-    /// The blocks of the file that it leads to; none for those of extended attributes.
+    /// The blocks of the file that it leads to. The range is empty for extended attributes.
     pub(crate) blocks: Range<u64>,
     /// The fragment that it names.
     pub(crate) first: u64,
     /// The block that it leads to.
     ///
     /// # Errors
-    /// `Corrupt`: there is none.
+    /// `Corrupt` if it is out of range.
     pub(crate) block: Result<Block>,
-    /// Whether it leads to an indirect block of which some sectors cannot be read.
+    /// Whether it leads to an indirect block with unreadable sectors.
     pub(crate) is_unreadable: bool,
-    /// Whether it leads to an indirect block with pointers, all of them out of range.
+    /// Whether it leads to an indirect block whose pointers are all out of range.
     pub(crate) is_junk: bool,
 }
 
-/// Whether a sweep visits what an indirect block holds.
+/// Whether a sweep goes on below an indirect block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Below {
     Go,
     Skip,
 }
 
-/// Returns bytes of a pointer.
+/// Returns the bytes that a pointer takes.
 pub(crate) fn width(variant: Variant) -> usize {
     match variant {
         Variant::Ufs2 => 8,
@@ -57,11 +58,11 @@ pub(crate) fn width(variant: Variant) -> usize {
 }
 
 /// Calls `each` for every pointer of an inode up to its end, those of extended attributes first.
-/// What an indirect block holds comes after the pointer to it, if `each` returns `Go`. Indirect
-/// blocks can form a loop: `each` must skip one that it has seen.
+/// The pointers in an indirect block come after the pointer to it, if `each` returns `Go`. Indirect
+/// blocks can form a loop, so `each` must skip those that it has seen.
 ///
 /// # Errors
-/// Of `each`.
+/// Those of `each`.
 pub(crate) fn sweep(
     reader: &Reader<'_>,
     inode: &Inode,
@@ -103,7 +104,7 @@ pub(crate) fn sweep(
 struct Sweep<'a> {
     reader: &'a Reader<'a>,
     inode: &'a Inode,
-    /// Blocks of the file.
+    /// The number of blocks in the file.
     count: u64,
     each: &'a mut dyn FnMut(&Pointer) -> Result<Below>,
 }
@@ -179,8 +180,8 @@ impl Sweep<'_> {
         Ok(())
     }
 
-    /// Returns the first pointers of an indirect block, zeros for those that cannot be read; true if
-    /// there are such.
+    /// Returns the first pointers of an indirect block, with zeros for those that cannot be read.
+    /// Also returns whether there were unreadable ones.
     fn pointers(&self, block: &Block, count: u64) -> (Vec<u64>, bool) {
         let volume = self.reader.volume;
         let width = width(volume.variant);
@@ -194,8 +195,8 @@ impl Sweep<'_> {
     }
 }
 
-/// Reads from the start of a sector on, with zeros for sectors that cannot be read. Returns
-/// whether all could.
+/// Reads from a sector's start on, with zeros for sectors that cannot be read. Returns whether all
+/// could be read.
 pub(crate) fn read_by_sectors(reader: &Reader<'_>, at: u64, bytes: &mut [u8]) -> bool {
     if reader.cache.read(at, bytes).is_ok() {
         return true;

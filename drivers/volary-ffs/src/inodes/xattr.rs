@@ -1,4 +1,4 @@
-//! UFS2's extended attributes: one after the other in up to two blocks of the inode's own.
+//! UFS2's extended attributes, stored one after the other in up to two blocks of the inode.
 
 use crate::disk::ondisk::{EXTATTR_HEAD, EXTATTR_NAMESPACES, Order, Stored};
 use crate::inodes::blocks::Reader;
@@ -11,8 +11,7 @@ pub(crate) struct Xattr {
     pub(crate) value: Vec<u8>,
 }
 
-/// Returns all extended attributes of an inode. Those of namespaces that are not known are passed
-/// over.
+/// Returns all extended attributes of an inode. Attributes in unknown namespaces are skipped.
 ///
 /// # Errors
 /// `Corrupt`; `Io`.
@@ -61,7 +60,7 @@ pub(crate) fn all(reader: &Reader<'_>, inode: &Inode) -> Result<Vec<Xattr>> {
     Ok(found)
 }
 
-/// Returns the bytes that attributes are in.
+/// Returns the bytes of the area that holds the attributes.
 pub(crate) fn area(reader: &Reader<'_>, inode: &Inode) -> Result<Vec<u8>> {
     let volume = reader.volume;
     let mut bytes = Vec::new();
@@ -77,11 +76,11 @@ pub(crate) fn area(reader: &Reader<'_>, inode: &Inode) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Returns the attributes of an area, with one set, or taken away where there is no value. Those of
-/// other namespaces stay.
+/// Returns the attributes of an area after a change: one is set, or removed if there is no value.
+/// Attributes in other namespaces are kept.
 ///
 /// # Errors
-/// `Unsupported` for a namespace that is not known; `NameTooLong`; `NoXattr`; `Corrupt`.
+/// `Unsupported` for an unknown namespace; `NameTooLong`; `NoXattr`; `Corrupt`.
 pub(crate) fn changed(
     order: Order,
     inode: &Inode,
@@ -119,33 +118,34 @@ pub(crate) fn changed(
     Ok(after)
 }
 
-/// Access lists by the names that Linux and FreeBSD have for them.
+/// Access lists: their names on Linux, and on FreeBSD.
 const ACLS: [(&[u8], &[u8]); 2] = [
     (ACL_ACCESS, b"system.posix1e.acl_access"),
     (ACL_DEFAULT, b"system.posix1e.acl_default"),
 ];
-/// `struct oldacl` of FreeBSD's `<sys/acl.h>`: a count, and room for so many entries of tag, id and
+/// `struct oldacl` of FreeBSD's `<sys/acl.h>`: a count, and room for 32 entries of tag, id and
 /// permissions.
 const ACL_ENTRIES: usize = 32;
 const ACL_ENTRY: usize = 12;
 const ACL_LEN: usize = 4 + ACL_ENTRIES * ACL_ENTRY;
 
-/// Returns the name that the attribute is stored by.
+/// Returns the name under which an attribute is stored.
 pub(crate) fn stored_name(name: &[u8]) -> &[u8] {
     let found = ACLS.iter().find(|(shown, _)| *shown == name);
     found.map_or(name, |(_, stored)| *stored)
 }
 
-/// Returns the name that the attribute is shown by.
+/// Returns the name under which an attribute is shown.
 pub(crate) fn shown_name(name: Vec<u8>) -> Vec<u8> {
     let found = ACLS.iter().find(|(_, stored)| *stored == name);
     found.map_or(name, |(shown, _)| shown.to_vec())
 }
 
-/// Returns the value that is stored for one that was given by this name.
+/// Returns the stored form of a value that was given under this name.
 ///
 /// # Errors
-/// For an access list `Invalid`, and `TooBig` for more entries than the format has room for.
+/// `Invalid` for a malformed access list, and `TooBig` for one with more entries than the format
+/// has room for.
 pub(crate) fn stored_value(order: Order, name: &[u8], value: &[u8]) -> Result<Vec<u8>> {
     if stored_name(name) == name {
         return Ok(value.to_vec());
@@ -167,10 +167,10 @@ pub(crate) fn stored_value(order: Order, name: &[u8], value: &[u8]) -> Result<Ve
     Ok(out)
 }
 
-/// Returns the value that is shown by this name for one that is stored.
+/// Returns the shown form of a stored value.
 ///
 /// # Errors
-/// `Corrupt` for what is no sound access list.
+/// `Corrupt` for an invalid access list.
 pub(crate) fn shown_value(order: Order, name: &[u8], stored: Vec<u8>) -> Result<Vec<u8>> {
     if stored_name(name) == name {
         return Ok(stored);
@@ -200,7 +200,7 @@ pub(crate) fn shown_value(order: Order, name: &[u8], stored: Vec<u8>) -> Result<
     };
     let mut entries: Vec<AclEntry> = entries.map(narrow).collect();
     for (tag, _, id) in &mut entries {
-        // FreeBSD's say nothing by the ids of entries that name nobody.
+        // In FreeBSD's entries, ids mean nothing for tags other than user and group.
         if *tag != 0x02 && *tag != 0x08 {
             *id = u32::MAX;
         }
@@ -208,7 +208,7 @@ pub(crate) fn shown_value(order: Order, name: &[u8], stored: Vec<u8>) -> Result<
     Ok(Acl::from_entries(&entries).map_err(|_| bad())?.emit())
 }
 
-/// Returns an attribute as it is stored.
+/// Returns the stored form of an attribute.
 fn stored(order: Order, (space, name, name_len): (u8, &[u8], u8), value: &[u8]) -> Vec<u8> {
     let content = (EXTATTR_HEAD + name.len()).next_multiple_of(8);
     let len = (content + value.len()).next_multiple_of(8);
@@ -229,7 +229,7 @@ fn stored(order: Order, (space, name, name_len): (u8, &[u8], u8), value: &[u8]) 
 mod tests {
     use super::*;
 
-    /// user::rw-, user:1001:r--, group::---, mask::r--, other::---, by Linux.
+    /// The list `user::rw-, user:1001:r--, group::---, mask::r--, other::---` in Linux's form.
     const LINUX: [u8; 44] = [
         2, 0, 0, 0, //
         1, 0, 6, 0, 255, 255, 255, 255, //

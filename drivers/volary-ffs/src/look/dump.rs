@@ -1,4 +1,4 @@
-//! Structures as they are stored.
+//! Prints structures as stored.
 
 use crate::directory::dir::{DAMAGE_MAX, Dir};
 use crate::disk::cache::{LOOK_MEMORY, cache};
@@ -137,7 +137,7 @@ fn bitmap(reader: &Reader<'_>, number: u64) -> Result<Vec<String>> {
     ])
 }
 
-/// Returns numbers for which something holds, counted from `first`: `3-9, 12`.
+/// Returns the numbers that satisfy `holds`, counted from `first`, as text: `3-9, 12`.
 fn ranges(count: u64, first: u64, holds: impl Fn(u64) -> bool) -> String {
     let mut words = Vec::new();
     let mut begin = None;
@@ -167,7 +167,7 @@ fn read_inode(reader: &Reader<'_>, ino: u64) -> Result<Inode> {
     })
 }
 
-/// Runs of an inode that are printed.
+/// Most runs of an inode that are printed.
 const RUNS_MAX: usize = 10_000;
 
 fn inode(reader: &Reader<'_>, ino: u64) -> Result<Vec<String>> {

@@ -1,4 +1,4 @@
-//! The superblock in words.
+//! Describes the superblock in words.
 
 use crate::disk::ondisk::{FS_FLAGS, FSMNT, VOLNAME};
 use crate::disk::superblock::Found;
@@ -6,7 +6,7 @@ use crate::disk::volume::{Variant, Volume};
 use std::ops::Range;
 use volary_core::{BlockDevice, Fact, Result};
 
-/// Returns what the volume is.
+/// Returns facts about the volume.
 ///
 /// # Errors
 /// As [`Volume::new`].
@@ -58,7 +58,7 @@ fn variant_words(variant: Variant) -> &'static str {
     }
 }
 
-/// Returns the flags that are known.
+/// Returns the names of the known flags that are set.
 fn flags(volume: &Volume) -> impl Iterator<Item = &'static str> {
     let set = volume.flags();
     let known = FS_FLAGS.iter().filter(move |(bit, _)| set & bit != 0);
@@ -73,7 +73,7 @@ pub(crate) fn label(found: &Found) -> Option<String> {
     None
 }
 
-/// Text up to a NUL, safe to print.
+/// Returns the text up to a NUL, escaped for printing.
 fn text(found: &Found, range: Range<usize>) -> Option<String> {
     let bytes = found.bytes.get(range)?;
     let end = bytes.iter().position(|&b| b == 0).unwrap_or(bytes.len());

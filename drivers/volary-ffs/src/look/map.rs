@@ -1,4 +1,4 @@
-//! What lies where.
+//! Maps what the volume's areas are used for.
 
 use crate::disk::cache::{LOOK_MEMORY, cache};
 use crate::disk::superblock::Found;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use volary_core::{BlockDevice, Error, FileKind, Kind, Result, VolumeMap};
 use volary_ondisk::map::{MapBuilder, Use};
 
-/// Maps the volume into at most `cells` cells. Damage is passed over.
+/// Maps the volume into at most `cells` cells. Damaged structures are skipped.
 ///
 /// # Errors
 /// As [`Volume::new`]; `Io`.
@@ -30,13 +30,14 @@ pub(crate) fn map(dev: Arc<dyn BlockDevice>, cells: usize) -> Result<VolumeMap> 
     };
     drawing.system();
     scan(&reader, &mut drawing)?;
-    // What is used by nothing is lost, where the group's map does not say that it is free.
+    // What nothing uses is lost, unless the group's map says that it is free.
     Ok(drawing.map.finish(Use::Lost))
 }
 
 struct Drawing<'a> {
     reader: Reader<'a>,
-    /// Fragments that may still be drawn: damage can make files share what they have.
+    /// Fragments that may still be drawn. Damage can make files share blocks, so the work must be
+    /// bounded.
     left: u64,
     map: MapBuilder,
 }
@@ -46,7 +47,7 @@ impl Drawing<'_> {
         self.reader.volume
     }
 
-    /// What cylinder groups and summaries take.
+    /// Draws what cylinder groups and summaries take.
     fn system(&mut self) {
         let volume = self.volume().clone();
         for group in 0..volume.ncg {
@@ -57,13 +58,13 @@ impl Drawing<'_> {
         self.add(volume.csaddr, summaries, Use::System);
     }
 
-    /// Says what fragments are used for.
+    /// Draws fragments with their use.
     fn add(&mut self, first: u64, count: u64, what: Use) {
         let fsize = self.volume().fsize;
         self.map.add(first * fsize, count * fsize, what);
     }
 
-    /// What the group's map says is free.
+    /// Draws what the group's map says is free.
     fn free(&mut self, number: u64, group: &Group) {
         let (base, mut at) = (self.volume().base(number), 0);
         while at < group.fragments {
@@ -77,8 +78,8 @@ impl Drawing<'_> {
         }
     }
 
-    /// Tells of each block of an inode, as far as its pointers make sense and there is
-    /// anything left to draw.
+    /// Calls `each` for the blocks of an inode, up to the first invalid pointer or until nothing is
+    /// left to draw.
     fn blocks(&mut self, inode: &Inode, each: &mut dyn FnMut(&mut Self, Block)) -> Result<()> {
         let reader = self.reader;
         let all = reader.blocks(inode, &mut |block| {
@@ -93,7 +94,8 @@ impl Drawing<'_> {
         }
     }
 
-    /// Returns how often a file's data do not go on where they ended.
+    /// Returns the number of places where consecutive data of a file is not consecutive on the
+    /// disk.
     fn breaks(&mut self, inode: &Inode) -> Result<u64> {
         let (mut breaks, mut next) = (0, None);
         self.blocks(inode, &mut |_, block| {

@@ -1,5 +1,4 @@
-//! A volume that is not attached, for people to look at. May use `disk`, `inodes`, `groups` and
-//! `directory`.
+//! Inspects a volume that is not attached. May use `disk`, `inodes`, `groups` and `directory`.
 
 pub(crate) mod dump;
 pub(crate) mod info;

@@ -1,5 +1,5 @@
-//! Disks that have a geometry: sectors, tracks and cylinders (sections 3.1 and 3.3 of the
-//! paper), with the rotational layout tables.
+//! Disks with a geometry of sectors, tracks and cylinders (sections 3.1 and 3.3 of the paper), and
+//! the rotational layout tables.
 
 use crate::disk::ondisk::{Order, SBLOCKSIZE, Stored, Superblock};
 use crate::parameters::values::{invalid, small};
@@ -8,31 +8,31 @@ use volary_core::{Options, Result};
 /// Bytes of a sector.
 const SECTOR: u64 = 512;
 
-/// A disk as its blocks come under the heads.
+/// The geometry of a disk, which tells when its blocks pass under the heads.
 #[derive(Clone, Debug)]
 pub(super) struct Geometry {
-    /// Sectors of a track, tracks of a cylinder.
+    /// Sectors per track, and tracks per cylinder.
     pub(super) nsect: u64,
     pub(super) ntrak: u64,
-    /// Cylinders of a group, if they were asked for.
+    /// Cylinders per group, if the user gave them.
     pub(super) cpg: Option<u64>,
-    /// How sectors are numbered round a track, and how much farther on the next track begins.
+    /// How sectors are numbered round a track, and by how many sectors the next track is shifted.
     pub(super) interleave: u64,
     pub(super) trackskew: u64,
-    /// Rotational positions that are told apart.
+    /// The number of rotational positions that are distinguished.
     pub(super) nrpos: u64,
 }
 
 /// The layout tables of a superblock.
 pub(super) struct Tables {
-    /// `fs_postbl`, then `fs_rotbl`: to stand behind the superblock's fields.
+    /// `fs_postbl`, then `fs_rotbl`, which stand behind the superblock's fields.
     pub(super) bytes: Vec<u8>,
-    /// Bytes of the first.
+    /// The length of `fs_postbl` in bytes.
     pub(super) postblsize: usize,
 }
 
 impl Geometry {
-    /// `None` where none is asked for.
+    /// Returns the geometry, or `None` if the user gave none.
     ///
     /// # Errors
     /// `Invalid`.
@@ -62,38 +62,39 @@ impl Geometry {
         }))
     }
 
-    /// Returns sectors of a cylinder.
+    /// Returns the sectors of a cylinder.
     pub(super) fn spc(&self) -> u64 {
         self.nsect * self.ntrak
     }
 
-    /// Cylinders after which blocks begin at the same places of cylinders again (`fs_cpc`): so
-    /// many have whole blocks.
+    /// Returns the number of cylinders after which the layout of blocks repeats (`fs_cpc`). This
+    /// many cylinders hold a whole number of blocks.
     pub(super) fn cycle(&self, bsize: u64) -> u64 {
         let sectors = bsize / SECTOR;
         let shared = self.spc().trailing_zeros().min(sectors.trailing_zeros());
         sectors >> shared
     }
 
-    /// Fragments of so many cylinders, a multiple of a cycle.
+    /// Returns the fragments of `cylinders` cylinders, which must be a multiple of a cycle.
     pub(super) fn fragments(&self, cylinders: u64, fsize: u64) -> u64 {
         cylinders * self.spc() / (fsize / SECTOR)
     }
 
-    /// Returns how many cylinders so many fragments take, the last one perhaps in part.
+    /// Returns how many cylinders this many fragments take. The last one may be partly used.
     pub(super) fn cylinders(&self, fragments: u64, fsize: u64) -> u64 {
         (fragments * (fsize / SECTOR)).div_ceil(self.spc())
     }
 
-    /// `fs_cgoffset` in fragments, a track's worth, and the bits of `fs_cgmask` that are 0: each
-    /// group's structures begin on another surface.
+    /// Returns `fs_cgoffset` in fragments, about a track's worth, and the bits of `fs_cgmask` that
+    /// are 0. With these, each group's structures begin on another platter surface.
     pub(super) fn spiral(&self, bsize: u64, fsize: u64) -> (u64, u64) {
         let track = self.nsect.div_ceil(fsize / SECTOR);
         let offset = track.next_multiple_of(bsize / fsize);
         (offset, self.ntrak.next_power_of_two() - 1)
     }
 
-    /// Cylinder and rotational position of a block of a group (`cbtocylno`, `cbtorpos`).
+    /// Returns the cylinder and the rotational position of a block of a group (`cbtocylno`,
+    /// `cbtorpos`).
     pub(super) fn position(&self, block: u64, bsize: u64) -> (u64, u64) {
         let sector = block * (bsize / SECTOR);
         let (cylinder, within) = (sector / self.spc(), sector % self.spc());
@@ -102,9 +103,12 @@ impl Geometry {
         (cylinder, angle * self.nrpos / self.nsect)
     }
 
-    /// For each cylinder of a cycle and each position the first block there, or -1, and for each
-    /// block how many blocks farther the next one at the same place is, or 0. `None` where these
-    /// do not fit behind the superblock's fields, or a cylinder has one track only.
+    /// Returns the rotational tables. The first has, for each cylinder of a cycle and each
+    /// position, the first block there, or -1. The second has, for each block, how many blocks
+    /// farther the next one at its position is, or 0.
+    ///
+    /// Returns `None` if the tables do not fit behind the superblock's fields, or a cylinder has
+    /// only one track.
     pub(super) fn tables(&self, bsize: u64, order: Order) -> Option<Tables> {
         let cycle = self.cycle(bsize);
         let blocks = cycle * self.spc() / (bsize / SECTOR);

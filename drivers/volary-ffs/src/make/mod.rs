@@ -1,10 +1,10 @@
-//! Making an empty volume (`newfs`).
+//! Makes an empty volume (`newfs`).
 //!
-//! All is planned and checked before the first byte is written. Where a superblock can stand
-//! is cleared first, and the superblock is written last: a make that was stopped leaves no
-//! volume rather than half of one.
+//! All is planned and checked before the first byte is written. The possible places of a superblock
+//! are cleared first, and the superblock is written last. A make that was interrupted thus leaves
+//! no volume rather than half of one.
 //!
-//! May use `disk`, `parameters`, `attached` for quotas, and `look` for what it has made.
+//! May use `disk`, `parameters`, `attached` for quotas, and `look` for a report of the new volume.
 
 mod geometry;
 mod plan;
@@ -23,11 +23,11 @@ use volary_core::{
     Time,
 };
 
-/// Makes an empty volume over the whole device: flushed when it returns.
+/// Makes an empty volume over the whole device. It is flushed on return.
 ///
 /// # Errors
-/// `Invalid` for an option, or for a device that is too small or too large: nothing is
-/// written then. `ReadOnly`; `Io`.
+/// `Invalid` for an option, or for a device that is too small or too large. Nothing is written in
+/// these cases. `ReadOnly`; `Io`.
 pub(crate) fn make(dev: &Arc<dyn BlockDevice>, is_ufs2: bool, how: &Make) -> Result<Vec<Fact>> {
     let geometry = dev.geometry();
     let request = Request::new(is_ufs2, geometry.size, how)?;

@@ -1,4 +1,4 @@
-//! How the volume is laid out.
+//! Plans the layout of the volume.
 
 use super::geometry::Geometry;
 use super::request::{Request, What};
@@ -6,12 +6,12 @@ use crate::disk::ondisk::SBLOCKSIZE;
 use crate::parameters::values::invalid;
 use volary_core::Result;
 
-/// Groups that a volume has at least, unless it is too small for them.
+/// The least number of groups, unless the volume is too small for them.
 const GROUPS_MIN: u64 = 4;
-/// `sizeof(struct cg)`, as its `CGSIZE` counts it.
+/// `sizeof(struct cg)` in 4.4BSD, as its macro `CGSIZE` counts it.
 const CG_SIZE: u64 = 176;
 
-/// The layout, counted in fragments as the format does.
+/// The layout, in fragments as in the format.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     pub(super) request: Request,
@@ -35,7 +35,7 @@ impl Plan {
     /// Lays out a volume on a device of `bytes` bytes.
     ///
     /// # Errors
-    /// `Invalid` if it is too small or too large, or a group cannot be as asked for.
+    /// `Invalid` if the device is too small or too large, or the requested group is not possible.
     pub(super) fn new(bytes: u64, request: Request) -> Result<Self> {
         let (fsize, frag) = (request.fsize, request.frag());
         let sblockloc: u64 = if request.what == What::Ufs2 {
@@ -74,7 +74,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// How large groups are.
+    /// Chooses the length of groups.
     fn groups(&mut self) -> Result<()> {
         let frag = self.request.frag();
         let fpg = match self.request.geometry.clone() {
@@ -92,7 +92,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Fragments of a group that is as long as was asked for, or as can be.
+    /// Returns the fragments of a group of the requested length, or of the greatest possible one.
     fn group_of_fragments(&self) -> Result<u64> {
         let frag = self.request.frag();
         let most = self.largest_group();
@@ -110,7 +110,7 @@ impl Plan {
         })
     }
 
-    /// Fragments of a group of whole cylinders, and of whole blocks.
+    /// Returns the fragments of a group of whole cylinders and whole blocks.
     fn group_of_cylinders(&self, disk: &Geometry) -> Result<u64> {
         let (bsize, fsize) = (self.request.bsize, self.request.fsize);
         let cycle = disk.cycle(bsize);
@@ -136,7 +136,7 @@ impl Plan {
         Ok(disk.fragments(cylinders, fsize))
     }
 
-    /// Groups in which half is data, at least.
+    /// Returns the length of a group of which at least half is data.
     fn smallest_group(&self) -> u64 {
         2 * (self.iblkno + self.request.frag()).next_power_of_two()
     }
@@ -157,14 +157,14 @@ impl Plan {
         fits
     }
 
-    /// Returns whether a group's maps fit in a block, and in UFS1 its counts in 16 bits.
+    /// Returns whether a group's maps fit in a block, and on UFS1 its counts in 16 bits.
     fn maps_fit(&self) -> bool {
         let counts = self.ipg.max(self.fpg / self.request.frag());
         let counted = self.request.what == What::Ufs2 || counts <= 0x7fff;
         self.cgsize <= self.request.bsize && counted
     }
 
-    /// What follows from the length of a group.
+    /// Sets the length of a group, and all that follows from it.
     fn set_group(&mut self, fpg: u64) {
         let (fsize, frag) = (self.request.fsize, self.request.frag());
         let inopb = self.request.bsize / self.inode_size();
@@ -184,11 +184,11 @@ impl Plan {
         self.cgsize = (CG_SIZE + 4 + old + maps + clusters).next_multiple_of(fsize);
     }
 
-    /// How many groups, and what is left for data.
+    /// Sets the number of groups, and the fragments left for data.
     fn end(&mut self) -> Result<()> {
         let (fsize, frag) = (self.request.fsize, self.request.frag());
         self.ncg = self.size.div_ceil(self.fpg);
-        // A last group without room for data is none.
+        // A last group without room for data is dropped.
         let last = self.size - (self.ncg - 1).min(self.ncg) * self.fpg;
         if self.ncg > 1 && last < self.skew(self.ncg - 1) + self.dblkno + frag {
             self.ncg -= 1;
@@ -221,7 +221,7 @@ impl Plan {
         })
     }
 
-    /// No group's structures begin farther in.
+    /// Returns the largest skew of any group.
     fn skew_max(&self) -> u64 {
         let groups = self.size.div_ceil(self.fpg.max(1));
         (0..groups.min(4096))
@@ -243,13 +243,14 @@ impl Plan {
         }
     }
 
-    /// Cylinders of so many fragments of a group.
+    /// Returns the cylinders that this many fragments of a group take.
     pub(super) fn cylinders(&self, fragments: u64) -> u64 {
         let disk = self.request.geometry.as_ref();
         disk.map_or(1, |disk| disk.cylinders(fragments, self.request.fsize))
     }
 
-    /// Cylinders of the volume: `fs_old_ncyl`. Without a geometry, a group is one.
+    /// Returns the cylinders of the volume: `fs_old_ncyl`. Without a geometry, a group is one
+    /// cylinder.
     pub(super) fn all_cylinders(&self) -> u64 {
         let disk = self.request.geometry.as_ref();
         disk.map_or(self.ncg, |disk| {
@@ -257,8 +258,8 @@ impl Plan {
         })
     }
 
-    /// Returns what a group's head says of its cylinders: `cg_ncyl`. 4.3BSD's and 4.4BSD's newfs and fsck
-    /// want `fs_ncyl % fs_cpg` of the last group, even where that is 0.
+    /// Returns the cylinders in a group's head: `cg_ncyl`. The newfs and fsck of 4.3BSD and 4.4BSD
+    /// want `fs_ncyl % fs_cpg` for the last group, even if that is 0.
     pub(super) fn cylinders_of(&self, group: u64) -> u64 {
         let is_last = group + 1 == self.ncg;
         match self.request.what {
@@ -268,23 +269,23 @@ impl Plan {
         }
     }
 
-    /// Rotational positions that are told apart.
+    /// Returns the number of rotational positions.
     pub(super) fn positions(&self) -> u64 {
         self.request.geometry.as_ref().map_or(1, |disk| disk.nrpos)
     }
 
-    /// Returns where the summaries are: at the first data of the first group.
+    /// Returns where the summaries are: at the start of the first group's data.
     pub(super) fn csaddr(&self) -> u64 {
         self.dblkno
     }
 
-    /// Returns where the root directory is: in the first whole block after them.
+    /// Returns where the root directory is: in the first whole block after the summaries.
     pub(super) fn root(&self) -> u64 {
         let after = self.csaddr() + self.cssize / self.request.fsize;
         after.next_multiple_of(self.request.frag())
     }
 
-    /// Fragments of a group.
+    /// Returns the fragments of a group. The last group may be shorter.
     pub(super) fn fragments(&self, group: u64) -> u64 {
         self.fpg.min(self.size - group * self.fpg)
     }

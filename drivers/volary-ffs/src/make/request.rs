@@ -1,4 +1,4 @@
-//! What the user asked for, each part checked by itself.
+//! The user's request, with each option checked by itself.
 
 use super::geometry::Geometry;
 use crate::disk::hash::Hashes;
@@ -10,7 +10,7 @@ const fn spec(name: &'static str, value: &'static str, help: &'static str) -> Op
     OptionSpec { name, value, help }
 }
 
-/// The options of newfs.
+/// The options of `newfs`.
 pub(crate) const OPTIONS: &[OptionSpec] = &[
     spec(
         "block",
@@ -116,7 +116,7 @@ pub(crate) const OPTIONS: &[OptionSpec] = &[
     ),
 ];
 
-/// Which format.
+/// The format to make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum What {
     Bsd43,
@@ -124,7 +124,7 @@ pub(super) enum What {
     Ufs2,
 }
 
-/// What was asked for.
+/// The user's request.
 #[derive(Clone, Debug)]
 pub(super) struct Request {
     pub(super) what: What,
@@ -148,6 +148,8 @@ pub(super) struct Request {
 }
 
 impl Request {
+    /// Reads the options.
+    ///
     /// # Errors
     /// `Invalid`.
     pub(super) fn new(is_ufs2: bool, size: u64, how: &Make) -> Result<Self> {
@@ -163,7 +165,7 @@ impl Request {
         let minfree = small(options, "minfree", 0..=99)?.unwrap_or(10);
         let by_room = if minfree < 8 { 1 } else { 0 };
         let pointer = if is_ufs2 { 8 } else { 4 };
-        // At most 65536 each: the block's size is checked.
+        // At most 65536 each, because the block's size has been checked.
         let in_row = i32::try_from(65_536 / bsize).unwrap_or(1).max(1);
         let pointers = i32::try_from(bsize / pointer).unwrap_or(1);
         let orders = [("little", Order::Little), ("big", Order::Big)];
@@ -201,13 +203,13 @@ impl Request {
         })
     }
 
-    /// Fragments of a block.
+    /// Returns the fragments of a block.
     pub(super) fn frag(&self) -> u64 {
         self.bsize / self.fsize
     }
 }
 
-/// Returns what check hashes are kept of.
+/// Returns which check hashes are to be kept.
 fn hashes(options: &Options, is_ufs2: bool) -> Result<Hashes> {
     match (options.flag("hashes", false)?, is_ufs2) {
         (true, false) => Err(invalid("option 'hashes' is for ffs2")),
@@ -216,7 +218,7 @@ fn hashes(options: &Options, is_ufs2: bool) -> Result<Hashes> {
     }
 }
 
-/// Returns the disk, if one is described.
+/// Returns the disk's geometry, if the options describe one.
 fn geometry(options: &Options, is_ufs2: bool) -> Result<Option<Geometry>> {
     let geometry = Geometry::new(options)?;
     if geometry.is_some() && is_ufs2 {
@@ -229,7 +231,7 @@ fn geometry(options: &Options, is_ufs2: bool) -> Result<Option<Geometry>> {
     Ok(geometry)
 }
 
-/// Sizes of a block and of a fragment.
+/// Returns the sizes of a block and of a fragment.
 fn sizes(options: &Options, size: u64) -> Result<(u64, u64)> {
     let by_size = match size >> 20 {
         0..20 => 4096,

@@ -1,4 +1,4 @@
-//! The bytes of an empty volume.
+//! Writes an empty volume.
 
 use super::geometry::Geometry;
 use super::plan::Plan;
@@ -13,7 +13,7 @@ use volary_core::{BlockDevice, Make, Result};
 /// Directories, free blocks, free inodes, free fragments, free clusters.
 type Sums = [u64; 5];
 
-/// Writes it: flushed when it returns.
+/// Writes the volume. It is flushed on return.
 ///
 /// # Errors
 /// `ReadOnly`; `NoSpace`; `Io`.
@@ -47,11 +47,11 @@ pub(super) fn write(dev: &dyn BlockDevice, plan: &Plan, how: &Make) -> Result<()
     dev.flush()
 }
 
-/// The end of the device that is cleared: a Cedar volume's last page, of any size, is there, which
-/// says what it is.
+/// Bytes at the end of the device that are cleared. A Cedar volume is recognised by its last page,
+/// whatever its size.
 const END: u64 = 128 << 10;
 
-/// Clears where other volumes say what they are, and each place of a superblock.
+/// Clears where other formats have their signatures, and each possible place of a superblock.
 fn clear(dev: &dyn BlockDevice) -> Result<()> {
     let size = dev.geometry().size;
     let places = SBLOCKSEARCH.map(|at| (at, SBLOCKSIZE as u64));
@@ -69,7 +69,7 @@ fn usize_of(n: u64) -> usize {
     usize::try_from(n).unwrap_or(usize::MAX)
 }
 
-/// Returns a count as it is stored: the plan has seen to it that it fits.
+/// Returns a count as stored. The plan has checked that it fits.
 fn int(n: u64) -> i32 {
     i32::try_from(n).unwrap_or(i32::MAX)
 }
@@ -123,7 +123,8 @@ impl<'a> Group<'a> {
         self.raw.cg_freeoff = small(at);
         at += plan.fpg.div_ceil(8);
         if plan.contigsumsize > 0 {
-            // Sums count from 1: the place of the one for 0 is before the map's end.
+            // The sums count from length 1. The unused place of the sum for 0 overlaps the map's
+            // end.
             at = at.next_multiple_of(4);
             self.raw.cg_clustersumoff = small(at - 4);
             at += plan.contigsumsize * 4;
@@ -148,10 +149,10 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// Fills the maps and counts.
+    /// Fills the maps, and returns the counts.
     fn maps(&mut self) -> Sums {
         let (plan, number) = (self.plan, self.number);
-        // Inodes 0 and 1, and the root.
+        // Inodes 0 and 1, and the root directory.
         let used = if number == 0 { 3 } else { 0 };
         for index in 0..used {
             self.set(self.raw.cg_iusedoff, index);
@@ -195,7 +196,7 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// UFS1 counts free blocks by cylinder and rotational position.
+    /// Counts a free block by cylinder and rotational position, as UFS1 does.
     fn count_position(&mut self, block: u64) {
         let request = &self.plan.request;
         if request.what == What::Ufs2 {
@@ -221,7 +222,7 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// Returns a row of free blocks in the cluster summary; how many clusters it is.
+    /// Adds a run of free blocks to the cluster summary. Returns how many clusters it is.
     fn count_cluster(&mut self, blocks: u64) -> u64 {
         if blocks == 0 || self.plan.contigsumsize == 0 {
             return 0;
@@ -239,13 +240,13 @@ fn small(n: u64) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX)
 }
 
-/// Seconds since 1970 in 32 bits, as UFS1 has them.
+/// Returns the time in 32-bit seconds since 1970, as UFS1 stores it.
 fn short_time(how: &Make) -> i32 {
     i32::try_from(how.now.secs).unwrap_or(i32::MAX)
 }
 
-/// Zeroes a group's inodes, those of UFS2 that count as written; the first group's hold the
-/// root.
+/// Writes zeros to a group's initialised inodes: on UFS1 all, on UFS2 the first ones. The first
+/// group also gets the root directory's inode.
 fn inodes(dev: &dyn BlockDevice, plan: &Plan, group: u64, how: &Make) -> Result<()> {
     let fsize = plan.request.fsize;
     let at = (plan.start(group) + plan.iblkno) * fsize;
@@ -293,7 +294,7 @@ fn root_inode(plan: &Plan, how: &Make) -> Vec<u8> {
     bytes
 }
 
-/// Returns the root's fragment: `.` and `..`, which are both the root.
+/// Returns the root directory's first fragment. Both `.` and `..` lead to the root.
 fn root_content(plan: &Plan) -> Vec<u8> {
     let order = plan.request.order;
     let mut bytes = vec![0; usize_of(plan.request.fsize)];
@@ -315,7 +316,7 @@ fn root_content(plan: &Plan) -> Vec<u8> {
     bytes
 }
 
-/// Returns a number that the seed alone decides: the finish of SplitMix64.
+/// Returns a number that depends on `seed` and `which` only, by the final mix of SplitMix64.
 fn random(seed: u64, which: u64) -> u32 {
     let mut z = seed.wrapping_add(which.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -323,7 +324,7 @@ fn random(seed: u64, which: u64) -> u32 {
     ((z >> 33) as u32).max(1)
 }
 
-/// Returns the superblock that stands at byte `at`.
+/// Returns the superblock for byte `at`.
 fn superblock(plan: &Plan, total: Sums, at: u64, how: &Make) -> Vec<u8> {
     let mut raw = Superblock::zeroed();
     sizes(&mut raw, plan);
@@ -405,7 +406,7 @@ fn sizes(raw: &mut Superblock, plan: &Plan) {
     (raw.fs_qbmask, raw.fs_qfmask) = (long(bsize - 1), long(fsize - 1));
 }
 
-/// The disk as it was described, with the rotational layout tables behind the fields.
+/// Stores the disk's geometry, with the rotational layout tables behind the fields.
 fn geometry(raw: &mut Superblock, bytes: &mut [u8], plan: &Plan, disk: &Geometry) {
     let (bsize, fsize) = (plan.request.bsize, plan.request.fsize);
     (raw.fs_old_npsect, raw.fs_old_nsect) = (int(disk.nsect), int(disk.nsect));
@@ -430,8 +431,8 @@ fn geometry(raw: &mut Superblock, bytes: &mut [u8], plan: &Plan, disk: &Geometry
     raw.fs_sbsize = int((end as u64).next_multiple_of(fsize).min(SBLOCKSIZE as u64));
 }
 
-/// What only UFS1 has. Where no geometry is given, as disks have had none to speak of for
-/// long, a group is a cylinder, and a cylinder is a track.
+/// Sets the fields that only UFS1 has. Without a geometry, which modern disks do not have, a group
+/// is one cylinder of one track.
 fn old_fields(raw: &mut Superblock, plan: &Plan, total: Sums, how: &Make) {
     let sectors = int(plan.request.fsize / 512);
     let [dirs, blocks, inodes, fragments, _] = total;

@@ -1,5 +1,5 @@
-//! What `newfs` and `tunefs` set: values as they are given, and changing them in place. May use
-//! `disk`.
+//! What `newfs` and `tunefs` set: the values of options, and changes of parameters in place. May
+//! use `disk`.
 
 pub(crate) mod tune;
 pub(crate) mod values;

@@ -1,4 +1,4 @@
-//! Changing a volume's parameters in place (`tunefs`): in the superblock and in its replicas.
+//! Changes a volume's parameters in place (`tunefs`), in the superblock and in its replicas.
 
 use crate::disk::cache::{LOOK_MEMORY, cache};
 use crate::disk::ondisk::{Superblock, VOLNAME};
@@ -13,7 +13,7 @@ const fn spec(name: &'static str, value: &'static str, help: &'static str) -> Op
     OptionSpec { name, value, help }
 }
 
-/// What can be changed.
+/// The parameters that can be changed.
 pub(crate) const OPTIONS: &[OptionSpec] = &[
     spec("minfree", "PERCENT", "kept free for root, 0 to 99"),
     spec(
@@ -36,19 +36,19 @@ pub(crate) const OPTIONS: &[OptionSpec] = &[
     spec("avgfpdir", "NUMBER", "files expected in a directory"),
 ];
 
-/// Flags of kernels' own ways of writing, which tunefs sets.
+/// Flags of `tunefs` that concern how a kernel writes.
 const KERNELS: [&str; 3] = ["softupdates", "journal", "suj"];
 
-/// Does what `how` asks; says what was done.
+/// Makes the changes that `how` asks for. Returns facts about them.
 ///
 /// # Errors
-/// `Unsupported` for what the format has no place for, or what would be of no use; `Invalid`
-/// for an option; `Corrupt` for a superblock that makes no sense; `ReadOnly`; `Io`.
+/// `Unsupported` for a parameter that the format cannot store, or that would have no effect;
+/// `Invalid` for an option; `Corrupt` for an invalid superblock; `ReadOnly`; `Io`.
 pub(crate) fn tune(dev: &Arc<dyn BlockDevice>, how: &Tune) -> Result<Vec<Fact>> {
     let volume = Volume::new(Found::choose(&**dev, None)?, dev.geometry().size)?;
     let changes = Changes::new(how, &volume)?;
     let cache = cache(dev.clone(), LOOK_MEMORY);
-    // The first is what counts: it comes last.
+    // The first superblock is the one that counts, so it is written last.
     changes.put_replicas(&cache, &volume)?;
     cache.commit()?;
     put(&cache, &volume, &volume.found, &changes)?;
@@ -56,10 +56,10 @@ pub(crate) fn tune(dev: &Arc<dyn BlockDevice>, how: &Tune) -> Result<Vec<Fact>> 
     Ok(changes.facts)
 }
 
-/// A value of a parameter, and how it is set.
+/// A function that sets a parameter, and the value.
 type Set = (fn(&mut Superblock, i32), i32);
 
-/// What is to be changed.
+/// The changes to make.
 #[derive(Default)]
 pub(crate) struct Changes {
     values: Vec<Set>,
@@ -69,10 +69,10 @@ pub(crate) struct Changes {
 }
 
 impl Changes {
-    /// Returns what a line of options asks for, as an attached volume takes it.
+    /// Parses a line of options, as an attached volume takes it.
     ///
     /// # Errors
-    /// `Invalid`; `Unsupported` for what the format has no place for.
+    /// `Invalid`; `Unsupported` for a parameter that the format cannot store.
     pub(crate) fn of_line(line: &str, volume: &Volume) -> Result<Self> {
         let mut how = Tune::default();
         how.options.add(line);
@@ -86,7 +86,7 @@ impl Changes {
         }
     }
 
-    /// Brings all of it into the replicas that are ones.
+    /// Writes the changes to all replicas that are valid.
     ///
     /// # Errors
     /// `Io`.
@@ -182,7 +182,7 @@ impl Changes {
     }
 }
 
-/// Returns whether there is room for a label and the like.
+/// Returns whether the superblock has room for a label and the other newer fields.
 fn has_new_fields(volume: &Volume) -> bool {
     volume.found.is_ufs2 || volume.found.has_new_fields()
 }

@@ -1,4 +1,4 @@
-//! Values of options that `make` and `tune` both take, checked.
+//! Checked values of options that `make` and `tune` share.
 
 use crate::disk::ondisk::VOLNAME;
 use volary_core::{Error, Kind, Options, Result};
@@ -8,7 +8,7 @@ pub(crate) fn invalid(words: impl Into<String>) -> Error {
     Error::note(Kind::Invalid, words)
 }
 
-/// Returns a number in a range, which `i32` has room for; `None` if it is not given.
+/// Returns a number within a range that fits into `i32`. Returns `None` if the option is not given.
 ///
 /// # Errors
 /// `Invalid`.
@@ -25,10 +25,10 @@ pub(crate) fn small(
     fits.ok_or_else(words).map(Some)
 }
 
-/// Returns a label as it is stored, without the NULs behind it.
+/// Returns a label as stored, without the NULs behind it.
 ///
 /// # Errors
-/// `Invalid` for one that is too long, or has a NUL.
+/// `Invalid` for a label that is too long, or has a NUL.
 pub(crate) fn label(text: &str) -> Result<Vec<u8>> {
     let label = text.as_bytes();
     if label.len() >= VOLNAME.len() || label.contains(&0) {

@@ -1,4 +1,4 @@
-//! Charging what a change takes, and giving back what it frees.
+//! Charges what a change allocates, and credits what it frees.
 
 use super::passed::{Bounded, Passed};
 use super::record::Record;
@@ -9,18 +9,18 @@ use crate::inodes::inode::Inode;
 use std::collections::BTreeMap;
 use volary_core::{Kind, QuotaOf};
 
-/// Blocks and inodes more than before, by number.
+/// By owner, how many more blocks and inodes than before the change.
 type Deltas = BTreeMap<u32, [i64; 2]>;
 
 /// The quotas, as a change sees them.
 pub(crate) struct Charges<'a> {
     quotas: &'a mut Quotas,
-    /// What there was of records that were changed.
+    /// The former state of records that were changed.
     before: Vec<(QuotaOf, u32, Option<Kept>)>,
 }
 
 impl<'a> Charges<'a> {
-    /// Returns quotas of which nothing was changed yet.
+    /// Returns the quotas, with nothing changed yet.
     pub(crate) fn new(quotas: &'a mut Quotas) -> Self {
         Self {
             quotas,
@@ -33,11 +33,11 @@ impl<'a> Charges<'a> {
         self.quotas
     }
 
-    /// Charges the owners of what the change touched, as the last part of it. Root may go
-    /// past all limits. Of who passes a soft limit a warning is kept.
+    /// Charges the owners of what the change touched. This is the last part of a change. Root may
+    /// exceed all limits. A warning is kept about each owner who passes a soft limit.
     ///
     /// # Errors
-    /// `Quota`; `NoSpace` for room for a record; `Corrupt`; `Io`.
+    /// `Quota`; `NoSpace` if there is no room for a record; `Corrupt`; `Io`.
     pub(crate) fn charge(&mut self, files: &mut Files<'_>) -> Step<()> {
         while self.make_records(files)? {}
         let mut passed = Vec::new();
@@ -52,8 +52,8 @@ impl<'a> Charges<'a> {
         Ok(())
     }
 
-    /// Makes room in the quota files for the records of all that are to be charged. True if
-    /// that took something: its owner is charged too.
+    /// Makes room in the quota files for the records of all owners to charge. Returns whether that
+    /// allocated anything, because the owner of a quota file must be charged too.
     fn make_records(&mut self, files: &mut Files<'_>) -> Step<bool> {
         let mut made = false;
         for of in self.quotas.on() {
@@ -64,7 +64,7 @@ impl<'a> Charges<'a> {
         Ok(made)
     }
 
-    /// Makes room for a record, if there is none. True if there was none.
+    /// Makes room for a record that does not exist yet. Returns whether it did so.
     ///
     /// # Errors
     /// `NoSpace`; `Corrupt`; `Io`.
@@ -83,7 +83,7 @@ impl<'a> Charges<'a> {
             return Ok(false);
         }
         let record = file.record(&files.edit.reader, files.edit.nodes(), id)?;
-        // It is the volume's own: for whoever makes the change, the reserve is there.
+        // The quota file belongs to the volume, so it may use the reserve whoever makes the change.
         let is_root = std::mem::replace(&mut files.room.is_root, true);
         let written = files.file(ino).write(at, &form.stored(&record));
         files.room.is_root = is_root;
@@ -107,7 +107,7 @@ impl<'a> Charges<'a> {
         for (((share, delta), grace), what) in parts {
             let was_over = share.is_over();
             if id == 0 {
-                // Root has no limits, and the times of grace stand there.
+                // Root has no limits, and its record holds the grace times.
                 share.used = share.used.saturating_add_signed(delta);
             } else if !share.count(delta, (files.edit.now.secs, grace), files.room.is_root) {
                 return Err(Kind::Quota.into());
@@ -126,7 +126,7 @@ impl<'a> Charges<'a> {
         Ok(())
     }
 
-    /// Puts a record, for which there is room, in place of another.
+    /// Replaces a record for which there is room.
     pub(crate) fn set_record(&mut self, of: QuotaOf, id: u32, record: Record) {
         if let Some(file) = self.quotas.get_mut(of) {
             let before = file.set(id, record);
@@ -134,7 +134,7 @@ impl<'a> Charges<'a> {
         }
     }
 
-    /// Takes what was done to records back.
+    /// Undoes the changes of records.
     pub(crate) fn take_back(self) {
         for (of, id, before) in self.before.into_iter().rev() {
             self.quotas.put_back(of, id, before);
@@ -142,7 +142,7 @@ impl<'a> Charges<'a> {
     }
 }
 
-/// Returns what the owners of what the change touched have more than before.
+/// Returns how much more than before the change the owners have.
 fn deltas(files: &Files<'_>, of: QuotaOf) -> Deltas {
     let mut deltas = Deltas::new();
     let mut add = |inode: &Inode, sign: i64| {

@@ -1,4 +1,4 @@
-//! Counting what users and groups have taken (`quotacheck`).
+//! Counts the usage of users and groups (`quotacheck`).
 
 use super::{QuotaFile, owner, weight};
 use crate::disk::volume::Volume;
@@ -9,10 +9,10 @@ use crate::inodes::inode::Inode;
 use std::collections::BTreeMap;
 use volary_core::{QuotaOf, Result};
 
-/// By number: blocks and inodes as a file says, and as counted.
+/// By owner: blocks and inodes as in the quota file, and as counted.
 pub(crate) type Differing = BTreeMap<u32, ([u64; 2], [u64; 2])>;
 
-/// Blocks and inodes that each has taken.
+/// Blocks and inodes that each owner uses.
 pub(crate) struct Counts<'a> {
     volume: &'a Volume,
     of: QuotaOf,
@@ -20,7 +20,7 @@ pub(crate) struct Counts<'a> {
 }
 
 impl<'a> Counts<'a> {
-    /// Goes through all inodes.
+    /// Counts all inodes.
     ///
     /// # Errors
     /// `Io`.
@@ -34,13 +34,13 @@ impl<'a> Counts<'a> {
         Ok(counts)
     }
 
-    /// Those of whom a file says something else.
+    /// Returns the owners whose usage in the quota file is wrong.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
     pub(crate) fn differing(mut self, reader: &Reader<'_>, file: &QuotaFile) -> Result<Differing> {
         let [blocks, inodes] = file.form.most();
-        // No more than the file has room for.
+        // A record cannot hold more than this.
         let limited = |[b, i]: [u64; 2]| [b.min(blocks), i.min(inodes)];
         let mut found = Differing::new();
         let inode = reader.inode(file.ino.into())?;
@@ -52,7 +52,7 @@ impl<'a> Counts<'a> {
             }
             true
         })?;
-        // Of these it says nothing.
+        // The file has no records of the rest.
         let rest = self.all.into_iter();
         found.extend(rest.map(|(id, counted)| (id, ([0, 0], limited(counted)))));
         Ok(found)

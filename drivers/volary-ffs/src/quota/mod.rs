@@ -1,8 +1,8 @@
-//! Quotas, as the quota files in the root directory keep them.
+//! Quotas, in the quota files of the root directory.
 //!
-//! What a change takes is charged as a whole when it is done (`charge`); records that differ
-//! from those of the files stay in memory until the commit writes them. What the files say
-//! may lag behind after a power cut: `count` puts it right, for the check too.
+//! A change is charged as a whole at its end (`charge`). Changed records stay in memory until the
+//! commit writes them. After a power cut, the files may be out of date. `count` corrects them, for
+//! the check too.
 //!
 //! May use `disk`, `inodes`, `groups`, `directory` and `change`.
 
@@ -26,7 +26,7 @@ use std::collections::BTreeMap;
 use volary_block::Stage;
 use volary_core::{Error, FileKind, Kind, QuotaOf, Result};
 
-/// Records that are kept in memory after a commit.
+/// Most records that stay in memory after a commit.
 const RECORDS_MAX: usize = 1024;
 /// Records of a quota file that are read at a time.
 const PART: usize = 512;
@@ -47,7 +47,7 @@ pub(crate) struct QuotaFile {
 }
 
 impl QuotaFile {
-    /// One of which nothing is in memory.
+    /// Returns a quota file without records in memory.
     pub(crate) fn new(ino: u32, form: Form) -> Self {
         Self {
             ino,
@@ -56,7 +56,8 @@ impl QuotaFile {
         }
     }
 
-    /// Returns the file of a volume, if it has one: a regular one of root's, in the root directory.
+    /// Returns the volume's quota file, if it has one: a regular file in the root directory, owned
+    /// by root.
     ///
     /// # Errors
     /// `Io`.
@@ -65,7 +66,7 @@ impl QuotaFile {
         for form in [form_of(reader, of), newest] {
             match Self::look(reader, of, form) {
                 Ok(None) => {}
-                // Of damage, to a root that is no directory too, others tell.
+                // Damage is reported elsewhere, also that of the root directory.
                 Err(e) if e != Kind::Io => {}
                 found => return found,
             }
@@ -73,7 +74,7 @@ impl QuotaFile {
         Ok(None)
     }
 
-    /// Returns the file that has the name of one of this form.
+    /// Returns the file with the name that this form has.
     fn look(reader: &Reader<'_>, of: QuotaOf, form: Form) -> Result<Option<Self>> {
         let root = reader.inode(UFS_ROOTINO.into())?;
         let mut entries = Dir::new(*reader, &root)?;
@@ -92,7 +93,7 @@ impl QuotaFile {
         Ok(form.map(|form| Self::new(ino, form)))
     }
 
-    /// Returns the record of a number; zeros if there is none.
+    /// Returns an owner's record, with zeros if there is none.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
@@ -106,7 +107,7 @@ impl QuotaFile {
         Ok(self.form.parse(&bytes))
     }
 
-    /// Puts a record into memory, to be written with the next commit, or what was there back.
+    /// Puts a record into memory, or restores its former state. Returns the state before.
     fn put(&mut self, id: u32, kept: Option<Kept>) -> Option<Kept> {
         match kept {
             Some(kept) => self.records.insert(id, kept),
@@ -114,7 +115,7 @@ impl QuotaFile {
         }
     }
 
-    /// Puts a record into memory, to be written with the next commit. Gives what there was of it.
+    /// Puts a record into memory, to be written at the next commit. Returns its former state.
     pub(crate) fn set(&mut self, id: u32, record: Record) -> Option<Kept> {
         let kept = Kept {
             record,
@@ -123,7 +124,7 @@ impl QuotaFile {
         self.put(id, Some(kept))
     }
 
-    /// Returns what soft limits of blocks and of inodes give.
+    /// Returns the grace that the soft limits of blocks and of inodes give.
     ///
     /// # Errors
     /// As [`record`](Self::record).
@@ -132,7 +133,8 @@ impl QuotaFile {
         Ok(times.map(|time| self.form.grace(time)))
     }
 
-    /// Returns the first record from number `from` on that is not all zeros, as it is now.
+    /// Returns the first record from number `from` on that is not all zeros, with its current
+    /// content.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
@@ -148,7 +150,7 @@ impl QuotaFile {
         let inode = nodes.inode(reader, self.ino.into())?;
         let mut found = None;
         self.stored(reader, &inode, from, &mut |id, record| {
-            // What is in memory is newer.
+            // Records in memory are newer.
             if !self.records.contains_key(&id) {
                 found = Some((id, record));
             }
@@ -160,8 +162,8 @@ impl QuotaFile {
         })
     }
 
-    /// Each record of the file that is not all zeros, by number, from number `from` on, as the
-    /// file has it, until `each` answers false.
+    /// Calls `each` for the stored records that are not all zeros, from number `from` on, until
+    /// `each` returns false.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
@@ -179,7 +181,7 @@ impl QuotaFile {
             if run.place.is_none() {
                 return Ok(());
             }
-            // A record may lie in two runs.
+            // A record may span two runs.
             let last = self.form.id_at(run.offset + run.len - 1);
             next = next.max(self.form.id_at(run.offset));
             while next <= last && goes_on {
@@ -201,7 +203,7 @@ impl QuotaFile {
         }
     }
 
-    /// Returns the records of a part of the file.
+    /// Calls `each` for the records in a part of the file. Returns whether to go on.
     fn part(&self, first: u64, bytes: &[u8], each: &mut dyn FnMut(u32, Record) -> bool) -> bool {
         let records = bytes.chunks_exact(self.form.len()).zip(first..);
         let used = records.filter(|(bytes, _)| bytes.iter().any(|&byte| byte != 0));
@@ -215,7 +217,7 @@ impl QuotaFile {
         true
     }
 
-    /// Writes what differs into the file, which has room for it.
+    /// Writes changed records to the file, which has room for them.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
@@ -251,12 +253,12 @@ impl QuotaFile {
 pub(crate) struct Quotas {
     users: Option<QuotaFile>,
     groups: Option<QuotaFile>,
-    /// Of those who have passed a soft limit.
+    /// Warnings about owners who have passed a soft limit.
     pub(crate) warnings: Warnings,
 }
 
 impl Quotas {
-    /// Returns those that a volume has.
+    /// Returns the quotas that a volume has.
     ///
     /// # Errors
     /// `Io`.
@@ -272,17 +274,17 @@ impl Quotas {
         self.slot_of(of).as_ref()
     }
 
-    /// Returns the file of quotas that are on, to be changed.
+    /// Returns the file of quotas that are on, for a change.
     pub(crate) fn get_mut(&mut self, of: QuotaOf) -> Option<&mut QuotaFile> {
         self.slot(of).as_mut()
     }
 
-    /// Puts a file in place of what there was, if anything.
+    /// Replaces a quota file, and returns the former one.
     pub(crate) fn set(&mut self, of: QuotaOf, file: Option<QuotaFile>) -> Option<QuotaFile> {
         std::mem::replace(self.slot(of), file)
     }
 
-    /// Takes what was done to a record back.
+    /// Undoes the change of a record.
     fn put_back(&mut self, of: QuotaOf, id: u32, before: Option<Kept>) {
         if let Some(file) = self.get_mut(of) {
             file.put(id, before);
@@ -303,14 +305,16 @@ impl Quotas {
         }
     }
 
-    /// Returns those that are on.
+    /// Returns which quotas are on.
     pub(crate) fn on(&self) -> impl Iterator<Item = QuotaOf> + use<> {
         let on = QuotaOf::ALL.map(|of| self.get(of).is_some().then_some(of));
         on.into_iter().flatten()
     }
 
+    /// Checks that an inode is not a quota file.
+    ///
     /// # Errors
-    /// `Busy` for a quota file: nobody but the driver writes or removes it.
+    /// `Busy` if it is one: only the driver writes or removes quota files.
     pub(crate) fn check_not_one(&self, ino: u32) -> Result<()> {
         let is_one = self
             .on()
@@ -324,7 +328,7 @@ impl Quotas {
         }
     }
 
-    /// Writes what differs into the files.
+    /// Writes changed records to the files.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
@@ -336,7 +340,7 @@ impl Quotas {
     }
 }
 
-/// Returns the form of new quota files: what the systems that have the variant read. Those of groups
+/// Returns the form of new quota files, which the systems with this variant can read. Group quotas
 /// came when 4.3BSD's format was still in use (4.3BSD-Reno).
 pub(crate) fn form_of(reader: &Reader<'_>, of: QuotaOf) -> Form {
     match (reader.volume.variant, of) {
@@ -346,7 +350,7 @@ pub(crate) fn form_of(reader: &Reader<'_>, of: QuotaOf) -> Form {
     }
 }
 
-/// Whose an inode is.
+/// Returns the owner of an inode.
 fn owner(inode: &Inode, of: QuotaOf) -> u32 {
     match of {
         QuotaOf::Users => inode.uid,
@@ -354,7 +358,7 @@ fn owner(inode: &Inode, of: QuotaOf) -> u32 {
     }
 }
 
-/// Returns what an inode in use counts as: blocks, inodes.
+/// Returns the blocks and inodes that an inode counts for.
 fn weight(inode: &Inode) -> [u64; 2] {
     match inode.mode {
         0 => [0, 0],

@@ -1,45 +1,46 @@
-//! Users and groups that have passed a soft limit, until somebody asks for them.
+//! Keeps warnings about users and groups that have passed a soft limit, until somebody fetches
+//! them.
 
 use super::Grace;
 use super::record::Share;
 use std::collections::BTreeMap;
 use volary_core::{Finding, QuotaOf, Severity, Untold};
 
-/// Most owners whose last warning is known.
+/// Most owners whose last warning is remembered.
 const MOST: usize = 1000;
-/// An owner who crosses a limit to and fro is told of once in so many seconds.
+/// Seconds within which repeated crossings of a limit give only one warning.
 const PAUSE: i64 = 60;
 const DAY: i64 = 24 * 60 * 60;
 
-/// What a soft limit bounds.
+/// What a soft limit is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Bounded {
     Room,
     Files,
 }
 
-/// Somebody who has passed a soft limit.
+/// An owner who has passed a soft limit.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Passed {
     pub(super) of: QuotaOf,
     pub(super) id: u32,
     pub(super) what: Bounded,
-    /// What is counted now.
+    /// The usage now.
     pub(super) share: Share,
     pub(super) grace: Grace,
 }
 
-/// Warnings that nobody has been given yet.
+/// Warnings that nobody has fetched yet.
 #[derive(Default)]
 pub(crate) struct Warnings {
     pub(crate) untold: Untold,
-    /// When each was last told of, in seconds.
+    /// When the last warning was given about each, in seconds.
     told: BTreeMap<(bool, u32, Bounded), i64>,
 }
 
 impl Warnings {
-    /// Keeps a warning of `passed`, at second `now`, unless the same was told a moment ago or
-    /// nobody asks for warnings.
+    /// Keeps a warning at second `now`. Skips it if the same one was given a moment ago, or nobody
+    /// fetches warnings.
     pub(super) fn add(&mut self, passed: &Passed, now: i64) {
         let key = (passed.of == QuotaOf::Groups, passed.id, passed.what);
         let last = self.told.get(&key);
@@ -68,7 +69,7 @@ fn message(passed: &Passed) -> String {
         QuotaOf::Groups => "group",
     };
     let Passed { id, share, .. } = passed;
-    // A record holds the first count that is refused.
+    // A record holds the first count that is refused, so the limit is one less.
     let soft = share.soft.saturating_sub(1);
     let takes = match passed.what {
         Bounded::Room => format!(

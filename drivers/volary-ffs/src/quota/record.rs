@@ -1,31 +1,31 @@
-//! Quota files as they are stored: an array of `struct dqblk`, by the number of the user or
-//! group. `h/quota.h` of 4.2 and 4.3BSD counts warnings; `ufs/ufs/quota.h` of 4.4BSD has times
-//! and numbers of 32 bits, both in the byte order of the machine; FreeBSD's also 64 bits,
-//! big-endian, behind a header.
+//! Quota files as stored: an array of `struct dqblk`, indexed by the number of the user or group.
+//! `h/quota.h` of 4.2 and 4.3BSD counts warnings. `ufs/ufs/quota.h` of 4.4BSD has 32-bit times and
+//! counts. Both are in the byte order of the machine. FreeBSD also has 64-bit big-endian records
+//! behind a header.
 
 use crate::disk::ondisk::{Order, Stored};
 use volary_core::QuotaOf;
 
-/// Time of grace where the file names none: a week, in seconds (`MAX_DQ_TIME`).
+/// The default grace time, if the file has none: a week, in seconds (`MAX_DQ_TIME`).
 const WEEK: i64 = 7 * 24 * 60 * 60;
 /// `dqh_magic` and `dqh_version` of FreeBSD's header.
 const MAGIC: &[u8; 8] = b"QUOTA64\0";
 const VERSION: u32 = 0x2008_1104;
-/// Bytes of that header, and of a record of 64 bits.
+/// Bytes of that header, and of a 64-bit record.
 pub(super) const HEADER: usize = 64;
 const WIDE: usize = 64;
-/// Bytes of a record of 32 bits.
+/// Bytes of a 32-bit record.
 const NARROW: usize = 32;
 /// Bytes of a record with warnings.
 const WARNED: usize = 20;
-/// Warnings that there are at first (`MAX_DQ_WARN`, `MAX_IQ_WARN`): logins of users take them
-/// away, so that none is taken here.
+/// The initial number of warnings (`MAX_DQ_WARN`, `MAX_IQ_WARN`). On 4.2BSD, each login takes one
+/// away, so the driver takes none.
 const WARNINGS: i64 = 3;
 
-/// Which form.
+/// The form of a quota file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// 4.2BSD's, of users alone: with warnings in place of times.
+    /// 4.2BSD's, for users only, with warnings in the place of times.
     Warned(Order),
     /// 4.4BSD's.
     Narrow(Order),
@@ -33,28 +33,28 @@ pub(crate) enum Form {
     Wide,
 }
 
-/// Blocks of 512 bytes, or inodes.
+/// The limits and the usage of blocks of 512 bytes, or of inodes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Share {
-    /// The first that is refused; 0 for none.
+    /// The first count that is refused, or 0 for no limit.
     pub(crate) hard: u64,
     pub(crate) soft: u64,
     pub(crate) used: u64,
-    /// When the time of grace ends, in seconds; 0 if it has not begun. In record 0: how long
-    /// it is. In 4.2BSD's form: the warnings that are left.
+    /// When the grace time ends, in seconds, or 0 if it has not begun. In record 0, the length of
+    /// the grace time. In 4.2BSD's form, the warnings that are left.
     pub(crate) time: i64,
 }
 
-/// What who passes a soft limit gets before it is a hard one.
+/// What an owner beyond a soft limit gets before it becomes a hard one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Grace {
-    /// So many seconds.
+    /// This many seconds.
     Secs(i64),
-    /// Warnings.
+    /// A number of warnings.
     Warnings,
 }
 
-/// A record (`struct dqblk`): blocks, inodes.
+/// A record (`struct dqblk`): the shares of blocks and of inodes.
 pub(crate) type Record = [Share; 2];
 
 impl Form {
@@ -67,8 +67,8 @@ impl Form {
         }
     }
 
-    /// Returns the form of a file of the later two that begins like this; `None` for a header that is
-    /// not known.
+    /// Returns which of the two later forms a file has that begins with `head`. Returns `None` for
+    /// an unknown header.
     pub(super) fn of(head: &[u8], order: Order) -> Option<Self> {
         if !head.starts_with(MAGIC) {
             return Some(Self::Narrow(order));
@@ -77,7 +77,7 @@ impl Form {
         (said == [VERSION, HEADER as u32, WIDE as u32]).then_some(Self::Wide)
     }
 
-    /// Returns what a file begins with.
+    /// Returns the header of a file.
     pub(crate) fn header(self) -> Vec<u8> {
         let mut bytes = Vec::new();
         if self == Self::Wide {
@@ -88,7 +88,7 @@ impl Form {
         bytes
     }
 
-    /// Returns bytes of a record.
+    /// Returns the bytes of a record.
     pub(super) fn len(self) -> usize {
         match self {
             Self::Warned(_) => WARNED,
@@ -97,8 +97,8 @@ impl Form {
         }
     }
 
-    /// Returns where in the file the record of a number is. But for 4.2BSD's no record crosses a
-    /// sector.
+    /// Returns where an owner's record is in the file. No record crosses a sector, except in
+    /// 4.2BSD's form.
     pub(super) fn at(self, id: u32) -> u64 {
         let header = if self == Self::Wide { HEADER } else { 0 };
         header as u64 + u64::from(id) * self.len() as u64
@@ -109,7 +109,7 @@ impl Form {
         at.saturating_sub(self.at(0)) / self.len() as u64
     }
 
-    /// Most blocks and inodes that there is room for.
+    /// Returns the largest counts of blocks and inodes that a record can hold.
     pub(crate) fn most(self) -> [u64; 2] {
         match self {
             Self::Warned(_) => [u32::MAX.into(), u16::MAX.into()],
@@ -118,7 +118,7 @@ impl Form {
         }
     }
 
-    /// Returns what a soft limit gives, where record 0 of the file says `time` of it.
+    /// Returns the grace of a soft limit, if record 0 of the file has `time` for it.
     pub(super) fn grace(self, time: i64) -> Grace {
         match self {
             Self::Warned(_) => Grace::Warnings,
@@ -199,8 +199,8 @@ impl Share {
         self.soft != 0 && self.used >= self.soft
     }
 
-    /// Counts `delta` more at time `now`; `grace` is what a soft limit gives. False if that
-    /// is refused: nothing is counted then. With `force` nothing is.
+    /// Adds `delta` to the usage at time `now`, where `grace` is the grace of the soft limit.
+    /// Returns false, and changes nothing, if a limit refuses it. With `force`, no limit refuses.
     pub(crate) fn count(&mut self, delta: i64, (now, grace): (i64, Grace), force: bool) -> bool {
         let used = self.used.saturating_add_signed(delta);
         let is_over = |used: u64| self.soft != 0 && used >= self.soft;
@@ -222,7 +222,7 @@ impl Share {
         true
     }
 
-    /// A soft limit is new: who is past it already has all that it gives.
+    /// Starts a new soft limit. An owner already beyond it gets the full grace.
     pub(crate) fn begin(&mut self, grace: Grace) {
         self.time = match grace {
             Grace::Secs(_) => 0,
@@ -230,8 +230,8 @@ impl Share {
         };
     }
 
-    /// When the soft limit is a hard one, of who is past it, in seconds: long ago where no
-    /// warnings are left; `None` where there is no telling.
+    /// Returns when the soft limit becomes a hard one for an owner beyond it, in seconds. Without
+    /// any warnings left, that is long ago. Returns `None` if it is unknown.
     pub(crate) fn until(&self, form: Form) -> Option<i64> {
         let is_over = self.is_over();
         let is_told = match form {
@@ -277,7 +277,7 @@ mod tests {
             let order = match form {
                 Form::Narrow(order) => order,
                 Form::Wide => Order::Little,
-                // Known by its name.
+                // This form is known by the file's name instead.
                 Form::Warned(_) => continue,
             };
             assert_eq!(Form::of(&file, order), Some(form));

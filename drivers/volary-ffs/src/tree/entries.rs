@@ -1,5 +1,5 @@
-//! Entries of directories, to be changed. None moves: its place is a cookie that somebody may
-//! have. Room is made by letting an entry take in the one behind it, and taken from the slack
+//! Changes entries of directories. No entry ever moves, because its place is a cookie that a reader
+//! may hold. An entry is removed by extending the one before it, and a new one uses the slack
 //! behind a name.
 
 use crate::change::edit::{Step, Stop};
@@ -13,21 +13,21 @@ use std::ops::Range;
 use volary_block::Stage;
 use volary_core::{Error, FileKind, Result};
 
-/// A chunk of a directory, to be changed as a whole: it is a sector.
+/// A chunk of a directory, which is a sector, and is changed as a whole.
 struct Chunk {
     bytes: [u8; DIRBLKSIZ],
-    /// Where it is in the directory, and on the device.
+    /// Its place in the directory, and on the device.
     start: u64,
     place: u64,
     stage: Stage,
 }
 
 impl Chunk {
-    /// Returns the first room for an entry of `need` bytes in a chunk: the entry that has it, and where it
-    /// begins and ends.
+    /// Returns the first room for an entry of `need` bytes in a chunk: the entry that has it, and
+    /// where the room begins and ends.
     ///
     /// # Errors
-    /// `Corrupt` if there is none: the chunk is not what it was a moment ago.
+    /// `Corrupt` if there is no such room, although the index or a search has just found it.
     fn room_in(&self, volume: &Volume, need: u64) -> Result<(usize, usize, usize)> {
         let within = |at: u64| usize::try_from(at).unwrap_or(0);
         let mut rooms = dir::entries(volume, &self.bytes)
@@ -47,7 +47,8 @@ impl Chunk {
         longest.map_or(0, |len| usize::try_from(len).unwrap_or(0))
     }
 
-    /// Makes it come to the disk in a stage, unless the disk does not lead there.
+    /// Sets the stage in which the chunk reaches the disk, unless the disk does not point to it
+    /// yet.
     fn come_in(&mut self, stage: Option<Stage>) {
         if self.stage != Stage::DATA {
             self.stage = stage.unwrap_or(self.stage);
@@ -71,8 +72,8 @@ impl<'a> Entries<'_, 'a> {
         self.file.map.ino
     }
 
-    /// Adds an entry, in the first room there is. The directory grows if there is none. Gives
-    /// the sector.
+    /// Adds an entry in the first room that is long enough. The directory grows if there is none.
+    /// Returns the sector.
     ///
     /// # Errors
     /// `NoSpace`; `Corrupt`; `Io`.
@@ -105,7 +106,7 @@ impl<'a> Entries<'_, 'a> {
         Ok(chunk.place)
     }
 
-    /// Makes an entry lead to another inode. Gives the sector.
+    /// Makes an entry lead to another inode. Returns the sector.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
@@ -123,7 +124,7 @@ impl<'a> Entries<'_, 'a> {
         Ok(chunk.place)
     }
 
-    /// Takes an entry out: the one before takes its room, where there is one in the chunk.
+    /// Removes an entry. The entry before it in the chunk, if there is one, takes its room.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
@@ -164,7 +165,7 @@ impl<'a> Entries<'_, 'a> {
         Ok(self.chunk(at)?.place)
     }
 
-    /// Returns the sector of an entry, if the disk leads there.
+    /// Returns the sector of an entry, if the disk points to it.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
@@ -173,8 +174,9 @@ impl<'a> Entries<'_, 'a> {
         Ok(Some(chunk.place).filter(|_| chunk.stage != Stage::DATA))
     }
 
-    /// Returns the sector of an entry that is taken out by a rename. One that the disk has elsewhere
-    /// as yet would go with the directory's inode, before the new name is there.
+    /// Returns the sector of an entry that a rename removes. If the disk still has the entry in
+    /// another block, it would vanish with the directory's inode, before the new name is there.
+    /// This needs a commit first.
     ///
     /// # Errors
     /// [`Stop::Commit`]; `Corrupt`; `Io`.
@@ -187,7 +189,7 @@ impl<'a> Entries<'_, 'a> {
         Ok(shown)
     }
 
-    /// The content of a new directory.
+    /// Writes the content of a new directory.
     ///
     /// # Errors
     /// `NoSpace`; `Corrupt`; `Io`.
@@ -196,7 +198,7 @@ impl<'a> Entries<'_, 'a> {
         self.file.write(0, &bytes)
     }
 
-    /// Puts chunks, free, into a hole.
+    /// Fills a hole with free chunks.
     ///
     /// # Errors
     /// `NoSpace`; `Corrupt`; `Io`.
@@ -208,7 +210,7 @@ impl<'a> Entries<'_, 'a> {
         Ok(())
     }
 
-    /// Another chunk, free, at the end: where it begins.
+    /// Adds a free chunk at the end. Returns where it begins.
     fn grow_directory(&mut self) -> Step<u64> {
         let at = self.file.map.inode()?.size;
         if !at.is_multiple_of(DIRBLKSIZ as u64) {
@@ -247,8 +249,8 @@ impl<'a> Entries<'_, 'a> {
         })
     }
 
-    /// Returns the stage of the sector at `at`, in the piece that begins at `first`: any if the disk
-    /// does not lead there.
+    /// Returns the stage of the sector at `at`, in the piece that begins at `first`. It can be any
+    /// stage if the disk does not point to the sector.
     fn stage(&self, at: u64, first: u64) -> Stage {
         let map = &self.file.map;
         let Some(dir) = map.edit.nodes().get(map.ino) else {

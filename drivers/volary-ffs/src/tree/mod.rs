@@ -1,4 +1,4 @@
-//! Names, and nodes with their names, as a change sees them. May use all rooms above.
+//! Names, and the nodes with them, as a change sees them. May use all rooms above.
 
 pub(crate) mod entries;
 pub(crate) mod names;

@@ -1,4 +1,4 @@
-//! The tree of names: what is made, linked and removed in it, and what is done with its nodes.
+//! The tree of names: making, linking and removing names, and operations on their nodes.
 
 use crate::change::edit::{LINK_MAX, Step, Stop};
 use crate::change::epoch::PARENTS;
@@ -13,7 +13,7 @@ use crate::tree::entries::Entries;
 use volary_core::{Error, FileKind, Kind, Name, NodeId, Result, SetAttr};
 use volary_ondisk::inodes::Inode as _;
 
-/// What a new node is.
+/// The kind of a new node.
 pub(crate) enum New<'a> {
     File,
     Dir,
@@ -40,7 +40,7 @@ pub(crate) struct Found {
     pub(crate) at: u64,
 }
 
-/// The tree, as a change sees it: a change is done as a whole or taken back.
+/// The tree, as a change sees it. A change is done as a whole or undone.
 pub(crate) struct Tree<'a> {
     pub(crate) files: Files<'a>,
     pub(crate) lookup: Lookup<'a>,
@@ -57,7 +57,7 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Returns the directory of a name that is to be made there.
+    /// Returns the directory for a new name, which must be free there.
     ///
     /// # Errors
     /// `NotDir`; `Exists`; `NotFound` in a directory that was removed; `NameTooLong`.
@@ -75,10 +75,10 @@ impl<'a> Tree<'a> {
         Ok(inode)
     }
 
-    /// Finds a name, and what it leads to.
+    /// Finds a name, and the node that it leads to.
     ///
     /// # Errors
-    /// `NotDir`, `NotFound`; `Corrupt` for a name of an inode that is free; `Io`.
+    /// `NotDir`, `NotFound`; `Corrupt` if the inode is free; `Io`.
     pub(crate) fn find(&self, dir: NodeId, name: Name<'_>) -> Step<Found> {
         let dir = self.files.edit.load(dir)?;
         let found = self.lookup.search(&dir, name.as_bytes())?;
@@ -97,7 +97,7 @@ impl<'a> Tree<'a> {
     ///
     /// # Errors
     /// `NotDir`; `Exists`; `NotFound`; `NameTooLong`; `TooManyLinks`; `Unsupported` for an
-    /// owner or a device number that the format has no room for; `NoSpace`.
+    /// owner or a device number that the format cannot store; `NoSpace`.
     pub(crate) fn make(
         &mut self,
         dir: NodeId,
@@ -131,7 +131,8 @@ impl<'a> Tree<'a> {
         Ok(self.files.edit.inode(ino)?)
     }
 
-    /// Returns a directory of the root's, made for root alone if it is not there.
+    /// Returns a directory in the root directory. If it does not exist, it is created for root
+    /// alone.
     ///
     /// # Errors
     /// `NotDir` if something else has the name; as [`make`](Self::make).
@@ -148,7 +149,7 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// What a new node holds.
+    /// Writes the initial content of a new node.
     fn fill(&mut self, ino: u32, parent: u32, new: &New<'_>) -> Step<()> {
         let volume = self.lookup.reader.volume;
         match new {
@@ -176,7 +177,7 @@ impl<'a> Tree<'a> {
         Ok(())
     }
 
-    /// Gives a node another name.
+    /// Links a node under another name.
     ///
     /// # Errors
     /// `IsDir`; as [`make`](Self::make).
@@ -196,7 +197,7 @@ impl<'a> Tree<'a> {
         Ok(self.files.edit.inode(inode.ino)?)
     }
 
-    /// Removes a name of what is no directory.
+    /// Removes a name of a node that is not a directory.
     ///
     /// # Errors
     /// `NotDir`, `NotFound`, `IsDir`.
@@ -224,8 +225,8 @@ impl<'a> Tree<'a> {
     /// Checks that a directory can be removed.
     ///
     /// # Errors
-    /// `NotDir`, `NotEmpty`; [`Stop::Commit`] for a directory whose entries went elsewhere,
-    /// or that moved itself: these places must be on the disk before it goes.
+    /// `NotDir`, `NotEmpty`; [`Stop::Commit`] if entries of the directory moved elsewhere, or it
+    /// was moved itself. The new places must be on the disk before it is removed.
     pub(crate) fn check_removable(&self, dir: &Inode) -> Step<()> {
         if !self.lookup.is_empty(dir)? {
             return Err(Kind::NotEmpty.into());
@@ -237,7 +238,8 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Notes that a node has lost a name in a directory; frees it with the last, unless it is open.
+    /// Notes that a node has lost a name in a directory. With the last name the node is freed,
+    /// unless it is open.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
@@ -259,7 +261,7 @@ impl<'a> Tree<'a> {
         Ok(())
     }
 
-    /// Frees a node that has neither name nor open, with all that it holds.
+    /// Frees a node that has no name and is not open, with all that it holds.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
@@ -269,7 +271,7 @@ impl<'a> Tree<'a> {
         Ok(())
     }
 
-    /// Puts a directory that had no name below another.
+    /// Puts a directory that had no name into another.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
@@ -279,14 +281,14 @@ impl<'a> Tree<'a> {
         node.is_nameless = false;
         match self.dots(dir) {
             Ok((at, _)) => self.set_parent(dir.ino, at, parent)?,
-            // Without `..`: the next round makes it.
+            // Without `..`: the next round of the check makes it.
             Err(Stop::Error(e)) if e == Kind::Corrupt => {}
             Err(e) => return Err(e),
         }
         self.files.edit.add_links(parent, 1).map_err(Stop::from)
     }
 
-    /// Returns where `..` of a directory is in it, and in which sector.
+    /// Returns the place of `..` in a directory, and its sector.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
@@ -300,7 +302,7 @@ impl<'a> Tree<'a> {
         Ok((at, self.entries(dir.ino).sector(at)?))
     }
 
-    /// Makes `..` of a directory, which is at byte `at` of it, lead to another.
+    /// Makes the entry `..` at byte `at` of a directory lead to another parent.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
@@ -313,7 +315,7 @@ impl<'a> Tree<'a> {
     /// Changes attributes of a node.
     ///
     /// # Errors
-    /// `Unsupported`; for a size `IsDir`, `Invalid`, `TooBig`; `NoSpace`.
+    /// `Unsupported`; `IsDir`, `Invalid` and `TooBig` for a size; `NoSpace`.
     pub(crate) fn setattr(&mut self, id: NodeId, set: &SetAttr) -> Step<Inode> {
         let inode = self.files.edit.load(id)?;
         if let Some(size) = set.size {
@@ -334,7 +336,7 @@ impl<'a> Tree<'a> {
         Ok(self.files.edit.inode(inode.ino)?)
     }
 
-    /// Sets an extended attribute, or takes it away.
+    /// Sets an extended attribute, or removes it if `value` is `None`.
     ///
     /// # Errors
     /// As [`Xattrs::set`](crate::change::attrs::Xattrs::set).
@@ -343,7 +345,7 @@ impl<'a> Tree<'a> {
         self.files.xattrs(ino).set(name, value)
     }
 
-    /// Charges the owners of what the change touched, as the last part of it.
+    /// Charges the owners of what the change touched. This is the last part of a change.
     ///
     /// # Errors
     /// As [`Charges::charge`].
@@ -351,18 +353,18 @@ impl<'a> Tree<'a> {
         self.charges.charge(&mut self.files)
     }
 
-    /// It is done: what it freed goes.
+    /// Ends the change: what it gave up is freed.
     ///
     /// # Errors
-    /// `Corrupt`; `Io`: some of it stays taken.
+    /// `Corrupt`; `Io`: some of it stays allocated.
     pub(crate) fn done(self) -> Result<()> {
         self.files.done()
     }
 
-    /// Takes all of it back.
+    /// Undoes the whole change.
     ///
     /// # Errors
-    /// `Corrupt`; `Io`: memory and disk differ then.
+    /// `Corrupt`; `Io`: memory and disk then differ.
     pub(crate) fn take_back(self) -> Result<()> {
         for &ino in self.files.edit.touched() {
             self.lookup.indexes.lock().forget(ino);

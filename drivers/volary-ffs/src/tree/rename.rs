@@ -11,7 +11,7 @@ use volary_ondisk::rename::{self, Target, Task};
 /// Renames a node.
 ///
 /// # Errors
-/// As [`FileSystem::rename`](volary_core::FileSystem::rename).
+/// Those of [`FileSystem::rename`](volary_core::FileSystem::rename).
 pub(crate) fn rename(
     tree: &mut Tree<'_>,
     (from, name): (NodeId, Name<'_>),
@@ -54,12 +54,12 @@ pub(crate) fn rename(
     }
 }
 
-/// A rename under way.
+/// A rename in progress.
 struct Move<'t, 'a> {
     tree: &'t mut Tree<'a>,
     kind: Option<FileKind>,
     old: Found,
-    /// What has the new name.
+    /// The node that has the new name already.
     new: Option<Found>,
     /// The directory of the new name.
     target: Inode,
@@ -71,12 +71,12 @@ impl Move<'_, '_> {
         self.kind == Some(FileKind::Dir)
     }
 
-    /// Returns whether the node goes into another directory.
+    /// Returns whether the node moves to another directory.
     fn leaves(&self) -> bool {
         self.old.dir.ino != self.target.ino
     }
 
-    /// Returns what there is to do.
+    /// Returns what has to be done.
     ///
     /// # Errors
     /// `Invalid` for a directory that would lie in itself; those of [`rename::task`]; `Corrupt`; `Io`.
@@ -92,14 +92,14 @@ impl Move<'_, '_> {
         Ok(rename::task(flags, self.is_dir(), is_same_name, found)?)
     }
 
-    /// Checks that it can come to the disk in one epoch with what was done before.
+    /// Checks that the rename can reach the disk in one epoch with the changes before it.
     ///
     /// # Errors
     /// [`Stop::Commit`]; `NotEmpty`, `TooManyLinks`; `Corrupt`; `Io`.
     fn check_order(&self) -> Step<()> {
         let tree = &self.tree;
         if tree.files.epoch.born.contains(&self.target.ino) && self.leaves() {
-            // It must be there itself before the old name goes.
+            // The new directory must be on the disk before the old name goes.
             return Err(Stop::Commit);
         }
         match &self.new {
@@ -138,7 +138,7 @@ impl Move<'_, '_> {
         self.tree.entries(dir).remove(self.old.at, stage)
     }
 
-    /// Makes the new name lead to the node. Gives the sector.
+    /// Makes the new name lead to the node. Returns the sector.
     fn put_name(&mut self, kind: FileKind) -> Step<u64> {
         let (leads, target) = ((self.old.node.ino, kind), self.target.ino);
         match &self.new {
@@ -154,13 +154,13 @@ impl Move<'_, '_> {
         }
     }
 
-    /// Makes `..` of a directory, whose new name is in sector `home`, lead to its new parent. Gives
-    /// the sector of `..`.
+    /// Makes `..` of a directory lead to its new parent. The directory's new name is in sector
+    /// `home`. Returns the sector of `..`.
     fn change_parent(&mut self, home: u64) -> Step<u64> {
         let (ino, target) = (self.old.node.ino, self.target.ino);
         self.tree.files.edit.add_links(target, 1)?;
         let (at, dots) = self.tree.dots(&self.old.node)?;
-        // A sector keeps its stage, even if a change is taken back: first this.
+        // A sector keeps its stage even if a change is undone, so this check comes first.
         if !self.tree.files.epoch.moves.note_parent(home, dots) {
             return Err(Stop::Commit);
         }
@@ -170,11 +170,11 @@ impl Move<'_, '_> {
         Ok(dots)
     }
 
-    /// Returns whether the new name's directory is the node, or lies in it: the loop check of rename
-    /// (section 5.3 of the paper).
+    /// Returns whether the new name's directory is the node, or lies in it: the loop check of
+    /// rename (section 5.3 of the paper).
     ///
     /// # Errors
-    /// `Corrupt` where no way leads to the root; `Io`.
+    /// `Corrupt` if the directory is not connected to the root; `Io`.
     fn is_within(&self) -> Result<bool> {
         let mut at = self.target.clone();
         rename::lies_in(self.target.ino, self.old.node.ino, |ino| {

@@ -1,9 +1,9 @@
-//! What an attachment lets be done: what the volume can do, until it is detached.
+//! What an attachment permits: the volume's abilities, until it is detached.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use volary_core::{Caps, Kind, Result};
 
-/// What is asked before anything is done.
+/// The checks that come before every operation.
 pub(crate) struct Attachment {
     caps: Caps,
     detached: AtomicBool,
@@ -21,7 +21,7 @@ impl Attachment {
         self.caps
     }
 
-    /// Ends the attachment; false if it had ended before.
+    /// Ends the attachment. Returns false if it had already ended.
     pub(crate) fn end(&self) -> bool {
         !self.detached.swap(true, Ordering::AcqRel)
     }
@@ -37,7 +37,7 @@ impl Attachment {
         Ok(())
     }
 
-    /// Checks that changes are taken.
+    /// Checks that the volume takes changes.
     ///
     /// # Errors
     /// `Stale`, `ReadOnly`.
@@ -62,7 +62,7 @@ impl Attachment {
         }
     }
 
-    /// Checks that a change can be made which asks for an ability.
+    /// Checks that a change which needs an ability can be made.
     ///
     /// # Errors
     /// `Stale`, `ReadOnly`; `Unsupported`.

@@ -1,25 +1,26 @@
-//! [`Births`]: the generations of nodes that were seen lately.
+//! [`Births`]: the generations of nodes that were recently seen.
 //!
-//! To ask for a generation takes a call of its own. But a number that comes with
-//! the time of birth that it had before is the same node, as one that is born later
-//! has a later time, if that time was past when the generation was asked for: the
-//! clock of file systems stands for some milliseconds between two ticks.
+//! Asking for a generation takes a system call of its own. But a number that comes with the same
+//! time of birth as before is the same node, because a node that reuses the number is born later.
+//! This holds only if the time of birth was already past when the generation was asked for: the
+//! clock of file systems stands still for some milliseconds between two ticks.
 
 use parking_lot::Mutex;
 use rustix::fs::{Statx, StatxFlags};
 use rustix::time::{ClockId, clock_gettime};
 use std::fmt;
 
-/// How many nodes there is room for: what is seen takes the place of another.
+/// The number of places. A node that is seen replaces another one in its place.
 const PLACES: u64 = 1 << 14;
-/// A time is past for good when it is this long ago, by the clock that file systems
-/// go by, in nanoseconds.
+/// A node's birth is surely past once it is this many nanoseconds ago, by the clock of file
+/// systems.
 const PAST: i128 = 20_000_000;
 
-/// A change is past for good when it is this long ago, in nanoseconds: ext4 with small inodes counts seconds.
+/// A change is surely past once it is this many nanoseconds ago. ext4 with small inodes counts
+/// whole seconds.
 const SETTLED: i128 = 2_000_000_000;
 
-/// A moment by the clock that file systems go by: nanoseconds since 1970.
+/// A moment by the clock of file systems, in nanoseconds since 1970.
 #[derive(Clone, Copy)]
 pub(crate) struct Moment(i128);
 
@@ -34,7 +35,7 @@ impl Moment {
         Self::at(stat.stx_ctime.tv_sec, stat.stx_ctime.tv_nsec.into())
     }
 
-    /// Returns whether it is so long ago that a change from now on has a later time.
+    /// Returns whether the moment is so long ago that any further change gets a later time.
     pub(crate) fn is_past(self) -> bool {
         Self::now().0 - self.0 >= SETTLED
     }
@@ -59,7 +60,7 @@ impl Births {
         Self((0..PLACES).map(|_| Mutex::default()).collect())
     }
 
-    /// Returns the generation of a node that was seen before.
+    /// Returns the generation of a node that was already seen.
     pub(crate) fn generation(&self, stat: &Statx) -> Option<u32> {
         let birth = birth(stat)?;
         let seen = *self.place(stat.stx_ino)?.lock();
@@ -67,13 +68,13 @@ impl Births {
         is_same.then_some(seen.generation)
     }
 
-    /// Returns whether something is known of a number.
+    /// Returns whether something is known of the node with this number.
     pub(crate) fn has(&self, ino: u64) -> bool {
         self.place(ino).is_some_and(|place| place.lock().ino == ino)
     }
 
-    /// Notes the generation that a node of this number had, which was asked for at
-    /// `asked` or later: it may have been another's, if this one was born since.
+    /// Notes the generation of a node, which was asked for at `asked` or later. Ignores a node born
+    /// at about that time or later, because the generation may belong to the number's former node.
     pub(crate) fn note(&self, stat: &Statx, generation: u32, asked: Moment) {
         let (Some(birth), Some(place)) = (birth(stat), self.place(stat.stx_ino)) else {
             return;
@@ -139,7 +140,7 @@ mod tests {
         let born = birth(&new).unwrap();
         births.note(&new, 7, Moment(born + PAST - 1));
         assert_eq!(births.generation(&new), None);
-        // Nor was it asked for: it is another's of that number.
+        // Asking earlier than the birth may give the generation of the number's former node.
         births.note(&new, 7, Moment(born - 1));
         assert_eq!(births.generation(&new), None);
         births.note(&new, 7, Moment(born + PAST));
@@ -159,7 +160,7 @@ mod tests {
         stat.stx_mask &= !StatxFlags::BTIME.bits();
         births.note(&stat, 7, Moment::now());
         assert_eq!(births.generation(&stat), None);
-        // As one whose nodes have no room for more.
+        // As on a volume with small inodes, which keep whole seconds.
         let mut stat = node(9, 1000);
         stat.stx_btime.tv_nsec = 0;
         births.note(&stat, 7, Moment::now());

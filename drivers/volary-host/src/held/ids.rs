@@ -1,11 +1,10 @@
-//! Which node: numbers and generations, as the host's file systems keep them.
+//! Node ids: numbers and generations, as the host's file systems store them.
 //!
-//! `stat` gives a node's number but not its generation, which tells two nodes
-//! apart that had one number after each other. The handle that
-//! `name_to_handle_at(2)` gives, to anybody, holds both, in a form that each
-//! file system chooses; those below are known. Such an id can be made a handle
-//! again, by which root opens the node wherever its names are. Of nodes on
-//! other file systems the time of birth stands for the generation.
+//! `stat` gives a node's number, but not its generation, which distinguishes nodes that had the
+//! same number one after the other. The handle from `name_to_handle_at(2)`, which needs no
+//! privilege, has both. Each file system chooses the handle's form, and the known ones are below.
+//! An id can be turned back into a handle, by which root can open the node whatever its names are.
+//! For nodes on other file systems, the time of birth replaces the generation.
 
 use crate::held::births::{Births, Moment};
 use crate::kernel::error::from_errno;
@@ -18,17 +17,17 @@ use std::thread;
 use std::time::Duration;
 use volary_core::{Attr, Kind, NodeId, Result};
 
-/// How often a name is looked up that changes hands meanwhile, and a node whose
-/// number is just being used again.
+/// How often a lookup is repeated if the name leads to another node meanwhile, or an open if the
+/// node's number is just being reused.
 const TRIES_MAX: u32 = 16;
 
-/// Lets others go on, for 65 ms in [`TRIES_MAX`] tries: nothing tells that they did.
+/// Lets other threads run, for 65 ms in [`TRIES_MAX`] tries. There is no event to wait for.
 #[expect(clippy::disallowed_methods, reason = "there is no event to wait for")]
 fn give_way(tries: u32) {
     thread::sleep(Duration::from_micros(1 << tries));
 }
 
-/// How a file system writes its handles.
+/// The form of a file system's handles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     /// Number and generation, 32 bits each (`FILEID_INO32_GEN`): ext4, F2FS.
@@ -42,7 +41,7 @@ enum Form {
         /// The subvolume's number.
         subvolume: u64,
     },
-    /// None that is known: ids are number and time of birth.
+    /// An unknown form: ids consist of the number and the time of birth.
     Birth,
 }
 
@@ -56,8 +55,8 @@ pub(crate) struct Ids {
     form: Form,
     mount: i32,
     device: (u32, u32),
-    /// A real descriptor of the root, for `open_by_handle_at`; there if that
-    /// is allowed.
+    /// A real descriptor of the root, for `open_by_handle_at`. It is `None` if the host does not
+    /// permit that.
     opens: Option<OwnedFd>,
     births: Births,
 }
@@ -69,11 +68,11 @@ const TMPFS: i64 = 0x0102_1994;
 const BTRFS: i64 = 0x9123_683e;
 
 impl Ids {
-    /// For the nodes on the mount of `root`. With `by_handle` they are opened by
-    /// handles, if the host allows it.
+    /// Returns the ids of nodes on the mount of `root`. With `by_handle`, nodes are opened by
+    /// handles, if the host permits it.
     ///
     /// # Errors
-    /// The host's.
+    /// Those of the host.
     pub(crate) fn new(root: &OwnedFd, by_handle: bool) -> Result<Self> {
         let stat = look(root, b"")?;
         let device = (stat.stx_dev_major, stat.stx_dev_minor);
@@ -113,23 +112,22 @@ impl Ids {
         (self.of(&again).ok()?.node == self.of(root).ok()?.node).then_some(real)
     }
 
-    /// Returns whether nodes are opened by their ids alone.
+    /// Returns whether nodes can be opened by their ids alone.
     pub(crate) fn open_by_handle(&self) -> bool {
         self.opens.is_some()
     }
 
-    /// Returns the root's descriptor by which handles are opened; `None` if nodes are not opened by
-    /// handle.
+    /// Returns the descriptor of the root for opening by handle, or `None` if that is not possible.
     pub(crate) fn opener(&self) -> Option<&OwnedFd> {
         self.opens.as_ref()
     }
 
-    /// Returns whether the generation is the file system's own.
+    /// Returns whether generations are the file system's own.
     pub(crate) fn are_exact(&self) -> bool {
         self.form != Form::Birth
     }
 
-    /// Returns the mount, as `/proc/self/mountinfo` numbers them.
+    /// Returns the mount's number in `/proc/self/mountinfo`.
     pub(crate) fn mount(&self) -> i32 {
         self.mount
     }
@@ -137,15 +135,15 @@ impl Ids {
     /// Returns the node that `name` leads to in `dir`, with its attributes.
     ///
     /// # Errors
-    /// `CrossVolume` for a mount point or a subvolume; `Busy` for a name that
-    /// changes hands all the time; the host's.
+    /// `CrossVolume` for a mount point or a subvolume; `Busy` for a name that leads to another node
+    /// each time; those of the host.
     pub(crate) fn at(&self, dir: impl AsFd, name: &[u8]) -> Result<Attr> {
         if self.form == Form::Birth {
             let stat = look(dir, name)?;
             let node = self.by_birth(&stat)?;
             return from_statx(node, &stat);
         }
-        // Two calls: the name must not have changed hands in between.
+        // There are two calls, and the name must lead to the same node in both.
         for _ in 0..TRIES_MAX {
             let asked = Moment::now();
             let node = self.node_at(&dir, name)?;
@@ -158,8 +156,8 @@ impl Ids {
         Err(Kind::Busy.into())
     }
 
-    /// Returns the node of a name that is listed with a number: by one call, if that was seen
-    /// before.
+    /// Returns the attributes of a name that was listed with a number. If the node was seen before,
+    /// one call is enough.
     ///
     /// # Errors
     /// As [`at`](Self::at).
@@ -173,7 +171,7 @@ impl Ids {
         self.at(dir, name)
     }
 
-    /// Returns the node that was asked for, if its generation is known without asking.
+    /// Returns the node, if its generation is already known.
     fn seen_before(&self, stat: &Statx) -> Option<NodeId> {
         let is_here = stat.stx_mask & StatxFlags::MNT_ID.bits() != 0
             && i32::try_from(stat.stx_mnt_id).is_ok_and(|mount| mount == self.mount)
@@ -192,7 +190,7 @@ impl Ids {
         self.at(fd, b"")
     }
 
-    /// Returns the node alone.
+    /// Returns the node of a name, without its attributes.
     ///
     /// # Errors
     /// As [`at`](Self::at).
@@ -221,15 +219,15 @@ impl Ids {
     /// Opens a node by its id, wherever it is on the file system.
     ///
     /// # Errors
-    /// `Stale` if there is no such node, or nodes are not opened so.
+    /// `Stale` if there is no such node, or nodes cannot be opened by handle.
     pub(crate) fn open(&self, node: NodeId, flags: OFlags) -> Result<OwnedFd> {
         let opener = self.opens.as_ref().ok_or(Kind::Stale)?;
         let handle = self.handle_of(node).ok_or(Kind::Stale)?;
         let mut tries = 0;
         let opened = loop {
             match sys::open_handle(opener, &handle, flags) {
-                // What ext4 says of a number that is just being used again, by one who may
-                // not be running now.
+                // ext4's error for a number that is just being reused. The thread that reuses it
+                // may not be running now.
                 Err(Errno::NOMEM) if tries < TRIES_MAX => give_way(tries),
                 opened => break opened,
             }
@@ -239,14 +237,14 @@ impl Ids {
             Errno::NOENT | Errno::INVAL => Kind::Stale.into(),
             e => from_errno(e),
         })?;
-        // Some file systems take a generation of 0 for any.
+        // Some file systems accept any generation for 0.
         if node.generation == 0 && self.node_at(&fd, b"")? != node {
             return Err(Kind::Stale.into());
         }
         Ok(fd)
     }
 
-    /// Returns the node that a handle names; `None` if it is of another form.
+    /// Returns the node that a handle names, or `None` if the handle has another form.
     pub(crate) fn node_of(&self, handle: &Handle) -> Option<NodeId> {
         let bytes = handle.bytes();
         match (self.form, handle.kind(), bytes.len()) {

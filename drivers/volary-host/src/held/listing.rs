@@ -1,4 +1,4 @@
-//! Entries of a directory as the host lists them, and how far a caller has come.
+//! Entries of a directory in the host's form, and the position of a listing.
 
 use crate::kernel::error::from_errno;
 use crate::kernel::stat::look;
@@ -8,35 +8,35 @@ use rustix::fs::{Advice, SeekFrom};
 use rustix::io::Errno;
 use volary_core::{Cookie, FileKind, Kind, NodeId, Result};
 
-/// How much is asked of the host at once, in bytes: a thousand entries and more.
+/// Bytes that are requested from the host at once: more than a thousand entries.
 const ROOM: usize = 64 << 10;
 
-/// Where a listing is: what the host gave last, and how far the caller took it.
+/// The state of a listing: what the host returned last, and how much of it the caller took.
 #[derive(Debug, Default)]
 pub(crate) struct Listing {
     room: Vec<u8>,
-    /// The bytes of `room` that are yet to be given.
+    /// The range of `room` that the caller has not taken.
     start: usize,
     end: usize,
-    /// The place before them.
+    /// The cookie before that range.
     at: Option<Cookie>,
-    /// The place before all of `room`.
+    /// The cookie before all of `room`.
     first: Option<Cookie>,
 }
 
-/// The place after the last entry. ext4 and Btrfs have the greatest offset there
-/// is for it; servers count on from cookies.
+/// The cookie after the last entry. ext4 and Btrfs use the greatest offset for it. But servers add
+/// to cookies, so a lower one is needed.
 pub(crate) const END: u64 = i64::MAX as u64 - 16;
 
-/// One entry as the host gives it: a `struct linux_dirent64`.
+/// An entry as the host returns it: a `struct linux_dirent64`.
 pub(crate) struct Raw<'a> {
     pub(crate) ino: u64,
-    /// The place after it.
+    /// The cookie after it.
     pub(crate) next: Cookie,
-    /// As `readdir(3)` has it; 0 for one that the host does not tell.
+    /// The type as in `readdir(3)`, or 0 if the host does not know it.
     kind: u8,
     pub(crate) name: &'a [u8],
-    /// The bytes that it takes.
+    /// The bytes that the entry takes in the buffer.
     len: usize,
 }
 
@@ -56,11 +56,11 @@ fn parse(bytes: &[u8]) -> Option<Raw<'_>> {
     })
 }
 
-/// Calls with number, kind (if the host tells it) and name of each entry that the
-/// directory still lists, but `.` and `..`, until there is an answer.
+/// Calls `call` with the number, kind (if known) and name of each entry that the directory still
+/// has, except `.` and `..`. Stops at the first answer, and returns it.
 ///
 /// # Errors
-/// The host's.
+/// Those of the host.
 pub(crate) fn each<T>(
     dir: &OwnedFd,
     mut call: impl FnMut(u64, Option<FileKind>, &[u8]) -> Option<T>,
@@ -69,7 +69,7 @@ pub(crate) fn each<T>(
     read_alone(dir);
     loop {
         let got = match sys::entries(dir, &mut room) {
-            // A directory without a name has no entries.
+            // A removed directory has no entries.
             Err(Errno::NOENT) | Ok(0) => return Ok(None),
             got => got.map_err(from_errno)?,
         };
@@ -91,13 +91,13 @@ impl Raw<'_> {
         matches!(self.name, b"." | b"..")
     }
 
-    /// Returns its kind, if the host tells it.
+    /// Returns its kind, if the host states it.
     fn kind(&self) -> Option<FileKind> {
         FileKind::from_mode(u32::from(self.kind) << 12)
     }
 
-    /// Returns what the host tells of the entry without a look at the node, where that is
-    /// enough: a directory may be one on which another file system is mounted.
+    /// Returns the node and the kind, if the listing alone gives them. It does not for a directory,
+    /// because another file system may be mounted on it.
     pub(crate) fn leaf(&self) -> Option<(NodeId, FileKind)> {
         let kind = self.kind()?;
         let node = NodeId::new(self.ino, 0)?;
@@ -106,17 +106,18 @@ impl Raw<'_> {
 }
 
 impl Listing {
-    /// Gives the entries after a place to `take`, until it has no room. Returns whether that was the end.
+    /// Passes the entries after a cookie to `take`, until it has no room. Returns whether that was
+    /// the end.
     ///
     /// # Errors
-    /// Those of `take`; `Invalid` for what is no entry; the host's.
+    /// Those of `take`; `Invalid` for a malformed entry; those of the host.
     pub(crate) fn give(
         &mut self,
         dir: &OwnedFd,
         from: Cookie,
         mut take: impl FnMut(&Raw<'_>) -> Result<bool>,
     ) -> Result<bool> {
-        // From the start, it is read anew: what is new is to be seen.
+        // From the start, the directory is read again, to see new entries.
         if from == Cookie::START || !self.goes_on_at(from) {
             self.seek(dir, from)?;
         }
@@ -137,8 +138,8 @@ impl Listing {
         }
     }
 
-    /// Returns whether the place is among what the host gave last; then it is gone on from
-    /// there. Servers ask again for what had no room in their last answer.
+    /// Returns whether the cookie is within what the host returned last. If so, the listing goes on
+    /// there. Servers ask again for entries that did not fit in their last answer.
     fn goes_on_at(&mut self, from: Cookie) -> bool {
         if self.at == Some(from) {
             return true;
@@ -162,29 +163,29 @@ impl Listing {
         Ok(())
     }
 
-    /// Asks the host for more; false at the end.
+    /// Asks the host for more entries. Returns false at the end.
     fn fill(&mut self, dir: &OwnedFd) -> Result<bool> {
         self.room.resize(ROOM, 0);
         let got = match sys::entries(dir, &mut self.room) {
-            // A directory without a name has no entries.
+            // A removed directory has no entries.
             Err(Errno::NOENT) => 0,
             got => got.map_err(from_errno)?,
         };
         (self.start, self.end, self.first) = (0, got, self.at);
         if got == 0 {
-            // Nobody asks again soon.
+            // The caller will not ask again soon.
             self.room = Vec::new();
         }
         Ok(got > 0)
     }
 }
 
-/// Turns off read-ahead for a directory of one block. ext4 takes directories listed in their order for one sequential
-/// stream, and would read megabytes of the files between them.
+/// Turns off read-ahead for a directory of one block. ext4 takes directories that are listed in
+/// order for a sequential read, and would read megabytes of the files between them.
 fn read_alone(dir: &OwnedFd) {
     const BLOCK: u64 = 4096;
     if look(dir, b"").is_ok_and(|stat| stat.stx_size <= BLOCK) {
-        // It is a hint.
+        // This is only a hint, so an error does not matter.
         let _ = rustix::fs::fadvise(dir, 0, None, Advice::Random);
     }
 }
@@ -195,7 +196,8 @@ mod tests {
     use std::collections::BTreeSet;
     use tempfile::TempDir;
 
-    /// Returns so many entries after a place, with the places after them, and whether that was the end.
+    /// Returns `count` entries after a cookie, each with the cookie after it, and whether that was
+    /// the end.
     fn some(
         listing: &mut Listing,
         dir: &OwnedFd,

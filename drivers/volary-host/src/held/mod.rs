@@ -1,5 +1,5 @@
-//! What is held of the volume: what may be done until it is detached, node ids and generations, the
-//! nodes and opens that were given out. Uses `kernel`.
+//! State about the volume: its abilities until it is detached, node ids and generations, and the
+//! known nodes and opens. Uses `kernel`.
 
 pub(crate) mod attachment;
 pub(crate) mod births;

@@ -1,8 +1,8 @@
-//! The nodes that were given out: what is held of each, and for how long.
+//! The known nodes: what is kept of each, and for how long.
 //!
-//! A node is *known* once it was given out, and until it is forgotten or has to
-//! make room. Two bounds hold: on the nodes known and on the descriptors held
-//! for them. What was not asked for lately goes first; what is open stays.
+//! A node becomes *known* when it is returned to a caller. It stays known until it is forgotten, or
+//! is evicted. There are two bounds: on the known nodes, and on the descriptors held for them. The
+//! least recently used ones go first, but open nodes stay.
 
 use crate::held::opens::Opened;
 use parking_lot::RwLock;
@@ -17,7 +17,7 @@ const SHARDS: usize = 32;
 const QUEUE: u8 = 1;
 const HELD: u8 = 2;
 
-/// Where a node was found.
+/// Where a node was found: a directory, and a name in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Way {
     pub(crate) dir: NodeId,
@@ -28,13 +28,13 @@ pub(crate) struct Way {
 #[derive(Clone, Debug)]
 pub(crate) struct Seen {
     pub(crate) kind: FileKind,
-    /// A descriptor of it: of an open, else the one held.
+    /// A descriptor of the node: that of an open, or else the held one.
     pub(crate) fd: Option<Arc<OwnedFd>>,
-    /// Where it was found, if that is kept.
+    /// Where it was found, if this is recorded.
     pub(crate) way: Option<Way>,
 }
 
-/// All nodes that are known.
+/// All known nodes.
 pub(crate) struct Nodes {
     shards: Vec<RwLock<Shard>>,
     nodes_max: usize,
@@ -44,9 +44,9 @@ pub(crate) struct Nodes {
 #[derive(Default)]
 struct Shard {
     known: HashMap<NodeId, Known>,
-    /// Those known, the first to make room first. Some are gone already.
+    /// The known nodes, the first to be evicted first. Some may be gone already.
     queue: VecDeque<NodeId>,
-    /// The same of those that a descriptor is held for.
+    /// The nodes with a held descriptor, in the same order.
     held: VecDeque<NodeId>,
     fds: usize,
 }
@@ -57,12 +57,12 @@ struct Known {
     opens: Vec<Arc<Opened>>,
     way: Option<Way>,
     lookups: AtomicU64,
-    /// Asked for since it last could have made room: a bit for each queue.
+    /// Whether the node was used since its last turn for eviction: a bit for each queue.
     used: AtomicU8,
 }
 
 impl Nodes {
-    /// Returns room for so many nodes and descriptors.
+    /// Returns a table for this many nodes and descriptors.
     pub(crate) fn new(nodes_max: usize, fds_max: usize) -> Self {
         Self {
             shards: (0..SHARDS).map(|_| RwLock::default()).collect(),
@@ -76,8 +76,8 @@ impl Nodes {
         shard.map_or_else(T::default, |shard| look(&shard.read()))
     }
 
-    /// Changes a shard. What `change` gives back is dropped with no lock held: it may close
-    /// descriptors.
+    /// Changes a shard. What `change` returns is dropped outside of the lock, because this may
+    /// close descriptors.
     fn with_mut<T: Default>(&self, node: NodeId, change: impl FnOnce(&mut Shard) -> T) -> T {
         let shard = self.shards.get(place(node));
         shard.map_or_else(T::default, |shard| change(&mut shard.write()))
@@ -102,8 +102,8 @@ impl Nodes {
         })
     }
 
-    /// Notes that a node is given out `lookups` times more, found by `way` if
-    /// ways are kept, with a descriptor if one is to be held.
+    /// Notes that a node was returned `lookups` more times. It was found by `way`, if ways are
+    /// recorded. `fd` is a descriptor to hold, if any.
     pub(crate) fn note(
         &self,
         node: NodeId,
@@ -141,7 +141,7 @@ impl Nodes {
         }));
     }
 
-    /// Holds a descriptor of a node that is known.
+    /// Holds a descriptor of a known node.
     pub(crate) fn hold(&self, node: NodeId, fd: Arc<OwnedFd>) {
         drop(self.with_mut(node, |shard| {
             let unused = shard.hold(node, fd);
@@ -159,7 +159,7 @@ impl Nodes {
         });
     }
 
-    /// Notes the end of an open. True if the node was open until then, and is not now.
+    /// Removes an open. Returns whether it was the node's last one.
     pub(crate) fn end_open(&self, open: &Opened) -> bool {
         let ended = self.with_mut(open.node, |shard| {
             let known = shard.known.get_mut(&open.node)?;
@@ -186,8 +186,8 @@ impl Nodes {
         })
     }
 
-    /// Takes back `lookups` of the times that a node was given out; with the
-    /// last, what is held of it goes, unless it is open.
+    /// Takes back `lookups` of the times that a node was returned. With the last one, the node is
+    /// no longer known, unless it is open.
     pub(crate) fn forget(&self, node: NodeId, lookups: u64) {
         drop(self.with_mut(node, |shard| {
             let known = shard.known.get_mut(&node)?;
@@ -200,7 +200,7 @@ impl Nodes {
         }));
     }
 
-    /// Lets go of a node that is gone, unless it is open.
+    /// Removes a node that no longer exists, unless it is open.
     pub(crate) fn remove(&self, node: NodeId) {
         drop(self.with_mut(node, |shard| {
             let is_open = !shard.known.get(&node)?.opens.is_empty();
@@ -208,7 +208,7 @@ impl Nodes {
         }));
     }
 
-    /// Calls once more with fewer descriptors held, if there were too many.
+    /// Calls `call`. If there are too many descriptors, closes some held ones and calls it again.
     pub(crate) fn with_descriptors<T>(&self, call: impl Fn() -> Result<T>) -> Result<T> {
         match call() {
             Err(e) if e == Kind::TooManyOpen => {
@@ -219,7 +219,7 @@ impl Nodes {
         }
     }
 
-    /// Lets go of half of the descriptors.
+    /// Closes half of the held descriptors.
     pub(crate) fn release(&self) {
         for shard in &self.shards {
             let mut shard = shard.write();
@@ -241,7 +241,7 @@ impl Nodes {
         all
     }
 
-    /// Lets go of everything.
+    /// Removes all nodes.
     pub(crate) fn clear(&self) {
         for shard in &self.shards {
             let all = std::mem::take(&mut *shard.write());
@@ -249,7 +249,7 @@ impl Nodes {
         }
     }
 
-    /// Returns how many nodes are known, and descriptors held for them.
+    /// Returns the number of known nodes, and of descriptors held for them.
     #[cfg(test)]
     pub(crate) fn len(&self) -> (usize, usize) {
         let sums = self.shards.iter().map(|shard| {
@@ -276,7 +276,7 @@ impl Shard {
         })
     }
 
-    /// Holds a descriptor, unless one is held; gives it back if not.
+    /// Holds a descriptor of a node. Returns it, if the node has one already or is not known.
     fn hold(&mut self, node: NodeId, fd: Arc<OwnedFd>) -> Option<Arc<OwnedFd>> {
         match self.known.get_mut(&node) {
             Some(known) if known.fd.is_none() => {
@@ -295,7 +295,7 @@ impl Shard {
         Some(known)
     }
 
-    /// Brings the shard within its bounds; gives what had to go.
+    /// Brings the shard within its bounds. Returns what was evicted.
     fn make_room(&mut self, nodes_max: usize, fds_max: usize) -> (Vec<Arc<OwnedFd>>, Vec<Known>) {
         let mut gone = Vec::new();
         let mut turns = self.queue.len() * 2;
@@ -315,7 +315,7 @@ impl Shard {
         (freed, gone)
     }
 
-    /// Holds no more than `fds_max` descriptors; gives the others.
+    /// Reduces the held descriptors to `fds_max`. Returns the others.
     fn release(&mut self, fds_max: usize) -> Vec<Arc<OwnedFd>> {
         let mut freed = Vec::new();
         let mut turns = self.held.len() * 2;
@@ -339,7 +339,7 @@ impl Shard {
         freed
     }
 
-    /// Takes from the queues what is gone, once that is most of them.
+    /// Removes stale entries from the queues, once these are most of them.
     fn tidy(&mut self) {
         if self.queue.len() > 2 * self.known.len() + 64 {
             self.queue = self.known.keys().copied().collect();
@@ -352,8 +352,8 @@ impl Shard {
 }
 
 impl Known {
-    /// Returns whether it is not its turn in the queue to make room: it is open, or was asked for
-    /// since it was last looked at.
+    /// Returns whether the node is kept at its turn for eviction: it is open, or was used since its
+    /// last turn.
     fn stays(&self, queue: u8) -> bool {
         !self.opens.is_empty() || self.used.fetch_and(!queue, Ordering::Relaxed) & queue != 0
     }

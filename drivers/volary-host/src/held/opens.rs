@@ -20,7 +20,7 @@ pub(crate) struct Opened {
     pub(crate) kind: FileKind,
     pub(crate) mode: Mode,
     pub(crate) fd: Arc<OwnedFd>,
-    /// Where a listing is; taken while the descriptor's own offset is used.
+    /// The state of a listing. It is locked while the descriptor's own offset is in use.
     pub(crate) listing: Mutex<Listing>,
 }
 
@@ -30,11 +30,11 @@ impl Opened {
     }
 }
 
-/// All opens. Ids are never used twice.
+/// All opens. Ids are never reused.
 pub(crate) struct Opens {
     shards: [RwLock<HashMap<OpenId, Arc<Opened>>>; SHARDS],
     last: AtomicU64,
-    /// Descriptors with this number or a higher one are not for opens.
+    /// Descriptors with this number or a higher one are reserved for other uses.
     first_reserved: usize,
 }
 
@@ -47,8 +47,8 @@ impl Opens {
         }
     }
 
-    /// Checks that an open may keep this descriptor. The system gives the lowest number that is
-    /// free, so a high one says that as many descriptors are in use.
+    /// Checks that an open may keep this descriptor. The system gives the lowest free number, so a
+    /// high number means that as many descriptors are in use.
     ///
     /// # Errors
     /// `TooManyOpen`.
@@ -61,10 +61,10 @@ impl Opens {
         }
     }
 
-    /// Enters an open.
+    /// Adds an open.
     pub(crate) fn add(&self, node: NodeId, kind: FileKind, mode: Mode, fd: OwnedFd) -> Arc<Opened> {
         let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;
-        // Ids that come from elsewhere are likely to be small or powers of two.
+        // Guessed ids are likely to be small numbers or powers of two, so avoid those.
         let id = OpenId(number << 8 | 3);
         let opened = Arc::new(Opened {
             id,
@@ -80,6 +80,8 @@ impl Opens {
         opened
     }
 
+    /// Returns an open.
+    ///
     /// # Errors
     /// `Stale`.
     pub(crate) fn get(&self, id: OpenId) -> Result<Arc<Opened>> {
@@ -99,7 +101,7 @@ impl Opens {
         Ok(open)
     }
 
-    /// Ends an open.
+    /// Removes an open.
     ///
     /// # Errors
     /// `Stale`.
@@ -108,7 +110,7 @@ impl Opens {
         found.ok_or_else(|| Kind::Stale.into())
     }
 
-    /// Ends all.
+    /// Removes all opens.
     pub(crate) fn clear(&self) {
         for shard in &self.shards {
             let all = std::mem::take(&mut *shard.write());

@@ -1,9 +1,9 @@
-//! The host's answers in our words.
+//! Translates the host's errors into those of the project.
 
 use rustix::io::Errno;
 use volary_core::{Error, Kind};
 
-/// Returns the error for what the host answered.
+/// Returns the error for an `errno` of the host.
 pub(crate) fn from_errno(errno: Errno) -> Error {
     let kind = match errno {
         Errno::NOENT => Kind::NotFound,
@@ -37,8 +37,7 @@ pub(crate) fn from_errno(errno: Errno) -> Error {
     kind.into()
 }
 
-/// Returns the error for a call on a node that was found before: if it is not there now, it is
-/// gone.
+/// Returns the error for a call on a node that was found before. `ENOENT` means that it is gone.
 pub(crate) fn from_errno_on_node(errno: Errno) -> Error {
     match errno {
         Errno::NOENT => Kind::Stale.into(),

@@ -1,5 +1,5 @@
-//! The kernel: its answers in our words, `/proc`, system calls that no safe library has, `statx`,
-//! `io_uring`. Uses nothing of the others.
+//! The kernel interface: errors, `/proc`, system calls that no safe library has, `statx`, and
+//! `io_uring`. Uses no other room.
 
 pub(crate) mod error;
 pub(crate) mod proc;

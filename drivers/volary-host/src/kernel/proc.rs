@@ -1,10 +1,10 @@
-//! `/proc`: paths of descriptors, by which their nodes are opened and changed, and what the kernel says of where
-//! nodes are.
+//! `/proc`: paths of descriptors, by which their nodes are opened and changed, and where the kernel
+//! says that nodes are.
 
 use rustix::fd::{AsFd, AsRawFd, OwnedFd};
 use volary_core::{Error, Kind, Result};
 
-/// Checks that `/proc` is mounted, as nothing is opened or changed without it.
+/// Checks that `/proc` is mounted. Without it, nothing can be opened or changed.
 ///
 /// # Errors
 /// `Unsupported`.
@@ -19,7 +19,7 @@ pub(crate) fn check() -> Result<()> {
     }
 }
 
-/// Returns the path by which the host opens the node of a descriptor once more.
+/// Returns the path by which the host reopens the node of a descriptor.
 pub(crate) fn path_of(fd: impl AsFd) -> String {
     format!("/proc/self/fd/{}", fd.as_fd().as_raw_fd())
 }

@@ -1,4 +1,4 @@
-//! Reads in flight together, by `io_uring`.
+//! Several reads in flight at once, by `io_uring`.
 
 use io_uring::{IoUring, opcode, types};
 use rustix::fd::{AsRawFd, OwnedFd};
@@ -7,10 +7,10 @@ use rustix::io::Errno;
 /// Reads in flight: the depth of the ring.
 pub(crate) const DEPTH: usize = 32;
 
-/// Waits that may fail for want of memory before the ring is given up.
+/// How many waits may fail for lack of memory before the ring is given up.
 const TRIES_MAX: usize = 16;
 
-/// A read of the beginning of a file: as much as `bytes` has room for.
+/// A read of the start of a file, up to the length of `bytes`.
 pub(crate) struct Flight {
     pub(crate) fd: OwnedFd,
     pub(crate) bytes: Vec<u8>,
@@ -31,11 +31,11 @@ impl Ring {
     /// Asks the kernel for a ring.
     ///
     /// # Errors
-    /// The host's, where there are none or this process may not have one.
+    /// Those of the host, if it has no rings or this process may not have one.
     pub(crate) fn new() -> std::io::Result<Self> {
         let entries = u32::try_from(DEPTH).unwrap_or(32);
         let mut quiet = IoUring::builder();
-        // Completions are taken by the waiting thread: the kernel need not interrupt it.
+        // The waiting thread takes the completions, so the kernel need not interrupt it.
         quiet.setup_coop_taskrun().dontfork();
         let ring = quiet
             .build(entries)
@@ -47,7 +47,8 @@ impl Ring {
         })
     }
 
-    /// Submits the first [`DEPTH`] of these reads, and does not wait. Does nothing while others are in flight.
+    /// Submits the first [`DEPTH`] of these reads without waiting. Does nothing while others are in
+    /// flight.
     #[expect(unsafe_code, reason = "the kernel writes to the buffers later")]
     pub(crate) fn start(&mut self, mut flights: Vec<Flight>) {
         if self.open > 0 {
@@ -73,8 +74,8 @@ impl Ring {
         let _ = self.ring.submit();
     }
 
-    /// Waits for all reads in flight, and returns them. Returns `None` if waiting fails: the ring is of no
-    /// use any more.
+    /// Waits for all reads in flight, and returns them. Returns `None` if waiting fails. The ring
+    /// is unusable then.
     pub(crate) fn finish(&mut self) -> Option<Vec<Flight>> {
         let mut tries = 0;
         while self.open > 0 {
@@ -90,7 +91,7 @@ impl Ring {
         Some(std::mem::take(&mut self.flights))
     }
 
-    /// Takes the completions.
+    /// Takes the completions, and stores their results.
     fn answers(&mut self) {
         for answer in self.ring.completion() {
             self.open -= 1;
@@ -105,7 +106,7 @@ impl Ring {
 impl Drop for Ring {
     fn drop(&mut self) {
         if self.finish().is_none() {
-            // The kernel may still write there.
+            // The kernel may still write into the buffers, so they must not be freed.
             std::mem::forget(std::mem::take(&mut self.flights));
         }
     }

@@ -1,14 +1,14 @@
-//! What `statx(2)` tells, and the same in our words.
+//! `statx(2)`, and its result as attributes of the project.
 
 use crate::kernel::error::from_errno;
 use rustix::fd::AsFd;
 use rustix::fs::{AtFlags, Statx, StatxFlags};
 use volary_core::{Attr, FileKind, Kind, NodeId, Result, Time};
 
-/// Returns what `statx(2)` tells of an entry of `dir`, or of `dir` itself.
+/// Calls `statx(2)` for an entry of `dir`, or for `dir` itself if `name` is empty.
 ///
 /// # Errors
-/// The host's.
+/// Those of the host.
 pub(crate) fn look(dir: impl AsFd, name: &[u8]) -> Result<Statx> {
     let flags = if name.is_empty() {
         AtFlags::EMPTY_PATH
@@ -19,12 +19,12 @@ pub(crate) fn look(dir: impl AsFd, name: &[u8]) -> Result<Statx> {
     rustix::fs::statx(dir, name, flags, mask).map_err(from_errno)
 }
 
-/// Returns the host's attributes as ours. The count of changes is the time of the last
-/// one, whose steps are fine where somebody looked in between (since Linux
-/// 6.13), and a tick of the kernel's clock before.
+/// Translates the host's attributes. The change counter is the time of the last change. Since Linux
+/// 6.13, that time is fine-grained if somebody looked in between. Before, its resolution was a tick
+/// of the kernel's clock.
 ///
 /// # Errors
-/// `Invalid` for a kind that we do not know.
+/// `Invalid` for an unknown kind.
 pub(crate) fn from_statx(node: NodeId, stat: &Statx) -> Result<Attr> {
     let kind = FileKind::from_mode(stat.stx_mode.into()).ok_or(Kind::Invalid)?;
     let device = matches!(kind, FileKind::CharDevice | FileKind::BlockDevice);

@@ -1,16 +1,15 @@
-//! The system calls that no safe library has: file handles, directory entries
-//! in bulk, locks of open file descriptions, fanotify, places of files.
+//! System calls that no safe library has: file handles, directory entries in bulk, locks of open
+//! file descriptions, fanotify, and places of files.
 
 use crate::kernel::proc::path_of;
 use rustix::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use rustix::io::{Errno, Result};
 use std::ffi::CString;
 
-/// Room for the handles of all file systems: `MAX_HANDLE_SZ`.
+/// The longest handle of any file system: `MAX_HANDLE_SZ`.
 const HANDLE_MAX: usize = 128;
 
-/// What `name_to_handle_at(2)` gives: a node's identity, as its file system
-/// writes it.
+/// The result of `name_to_handle_at(2)`: a node's identity in its file system's form.
 #[repr(C, align(8))]
 #[derive(Clone)]
 pub(crate) struct Handle {
@@ -20,7 +19,7 @@ pub(crate) struct Handle {
 }
 
 impl Handle {
-    /// Returns a handle of a kind and its bytes; no more than [`HANDLE_MAX`] count.
+    /// Returns a handle of a kind with these bytes, cut at [`HANDLE_MAX`].
     pub(crate) fn new(kind: i32, bytes: &[u8]) -> Self {
         let mut data = [0; HANDLE_MAX];
         let len = bytes.len().min(HANDLE_MAX);
@@ -56,9 +55,8 @@ fn last_error() -> Errno {
     Errno::from_raw_os_error(code.unwrap_or(libc::EIO))
 }
 
-/// Returns the handle of what `name` leads to in `dir`, or of what `dir` itself is open
-/// for if `name` is empty; and the mount that it was found on. A symlink is not
-/// followed.
+/// Returns the handle of the node that `name` leads to in `dir`, and the mount it is on. If `name`
+/// is empty, this is the node that `dir` is open for. A symlink is not followed.
 #[expect(unsafe_code, reason = "no safe name_to_handle_at")]
 pub(crate) fn handle_at(dir: impl AsFd, name: &[u8]) -> Result<(Handle, i32)> {
     let mut handle = Handle::new(0, &[]);
@@ -70,7 +68,7 @@ pub(crate) fn handle_at(dir: impl AsFd, name: &[u8]) -> Result<(Handle, i32)> {
     } else {
         0
     };
-    // Names of entries are short: their terminated copy is put on the stack.
+    // Names of entries are short, so their NUL-terminated copy can be on the stack.
     let long;
     let path = match room.get_mut(..name.len()) {
         Some(start) if name.len() < 256 && !name.contains(&0) => {
@@ -96,7 +94,7 @@ pub(crate) fn handle_at(dir: impl AsFd, name: &[u8]) -> Result<(Handle, i32)> {
     Ok((handle, mount))
 }
 
-/// Opens what a handle identifies, on the file system that `mount` is on.
+/// Opens the node that a handle identifies, on the file system of `mount`.
 #[expect(unsafe_code, reason = "no safe open_by_handle_at")]
 pub(crate) fn open_handle(
     mount: impl AsFd,
@@ -118,8 +116,8 @@ pub(crate) fn open_handle(
     }
 }
 
-/// Fills `room` with entries of the directory from its offset on, as
-/// `struct linux_dirent64` has them, and gives the bytes filled: 0 at the end.
+/// Fills `room` with entries of the directory from its offset on, as `struct linux_dirent64`.
+/// Returns the bytes filled, which are 0 at the end.
 #[expect(unsafe_code, reason = "no safe getdents64 into a buffer that is kept")]
 pub(crate) fn entries(dir: impl AsFd, room: &mut [u8]) -> Result<usize> {
     // SAFETY: the kernel writes no more than `room.len()` bytes to `room`.
@@ -142,16 +140,16 @@ pub(crate) enum RangeLock {
     None,
 }
 
-/// Sets the lock of `file`'s open file description on a range; a length of 0
-/// reaches to the end of all files. Never waits.
+/// Sets the lock of `file`'s open file description on a range. A length of 0 means up to the end of
+/// any file. Never waits.
 ///
 /// # Errors
-/// `AGAIN` or `ACCESS` if another has a lock there.
+/// `AGAIN` or `ACCESS` if another description holds a conflicting lock.
 pub(crate) fn set_lock(file: impl AsFd, start: i64, len: i64, lock: RangeLock) -> Result<()> {
     range_lock(file, libc::F_OFD_SETLK, start, len, lock).map(drop)
 }
 
-/// Returns whether the lock could be had now.
+/// Returns whether the lock is available now.
 pub(crate) fn could_lock(file: impl AsFd, start: i64, len: i64, lock: RangeLock) -> Result<bool> {
     let found = range_lock(file, libc::F_OFD_GETLK, start, len, lock)?;
     Ok(found == RangeLock::None)
@@ -187,8 +185,8 @@ fn range_lock(
     })
 }
 
-/// Returns a fanotify group that tells, for each event, the directory, the name and
-/// the node, by handles.
+/// Returns a fanotify group that reports the directory, the name and the node of each event, by
+/// handles.
 #[expect(unsafe_code, reason = "no safe fanotify_init")]
 pub(crate) fn watch_new() -> Result<OwnedFd> {
     let flags = libc::FAN_CLOEXEC
@@ -205,8 +203,8 @@ pub(crate) fn watch_new() -> Result<OwnedFd> {
     }
 }
 
-/// Asks for news of the entries of the directory that `dir` is open for, and of
-/// what they lead to. The mark does not keep the directory in memory.
+/// Subscribes to changes of the entries of a directory, and of the nodes that they lead to. The
+/// mark does not keep the directory in memory.
 #[expect(unsafe_code, reason = "no safe fanotify_mark")]
 pub(crate) fn watch_add(group: impl AsFd, dir: impl AsFd) -> Result<()> {
     let path = CString::new(path_of(dir)).map_err(|_| Errno::INVAL)?;
@@ -231,13 +229,13 @@ pub(crate) fn watch_add(group: impl AsFd, dir: impl AsFd) -> Result<()> {
     .map(drop)
 }
 
-/// One extent of a file, as `FIEMAP` tells it.
+/// An extent of a file, as `FIEMAP` returns it.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Mapping {
-    /// Where it begins in the file.
+    /// Its offset in the file.
     pub(crate) start: u64,
-    /// Where it begins on the device.
+    /// Its offset on the device.
     pub(crate) place: u64,
     pub(crate) len: u64,
     pub(crate) reserved: [u64; 2],
@@ -261,10 +259,10 @@ impl Mapping {
     }
 }
 
-/// Extents that are asked for at once.
+/// Extents that are requested at once.
 const MAPPINGS: usize = 32;
 
-/// A `struct fiemap` with room for some extents.
+/// A `struct fiemap` with room for [`MAPPINGS`] extents.
 #[repr(C)]
 pub(crate) struct Mappings {
     start: u64,
@@ -282,7 +280,7 @@ impl Mappings {
         self.all.get(..count).unwrap_or(&self.all)
     }
 
-    /// Returns whether the range has no more extents.
+    /// Returns whether the range has no more extents after these.
     pub(crate) fn is_last(&self) -> bool {
         let last = self.as_slice().last();
         last.is_none_or(|last| {
@@ -291,10 +289,10 @@ impl Mappings {
     }
 }
 
-/// Returns the first extents of a range, once what was written there is on the device.
+/// Returns the first extents of a range, after its dirty content has been written to the device.
 #[expect(unsafe_code, reason = "no safe FIEMAP")]
 pub(crate) fn mappings(file: impl AsFd, start: u64, len: u64) -> Result<Mappings> {
-    // `_IOWR('f', 11, struct fiemap)`: the type has its sign from the C library.
+    // `_IOWR('f', 11, struct fiemap)`. The type's signedness depends on the C library.
     #[allow(
         clippy::cast_possible_wrap,
         clippy::cast_lossless,
@@ -318,7 +316,7 @@ pub(crate) fn mappings(file: impl AsFd, start: u64, len: u64) -> Result<Mappings
     Ok(asked)
 }
 
-/// Numbers as the kernel gives them: in the host's byte order.
+/// Returns the bytes of a number as the kernel gives it, in the host's byte order.
 #[expect(
     clippy::disallowed_methods,
     reason = "the kernel of the same host has the same order"

@@ -1,7 +1,8 @@
-//! Brings the entries and attributes of directories that will be read into the host's caches, several at a time.
+//! Brings the entries and attributes of directories that will be read into the host's caches,
+//! several directories at a time.
 //!
-//! The host waits for the disk, or for a server, at each inode that it reads. With several directories at a time it
-//! waits for several inodes together.
+//! The host waits for the disk, or for a server, at each inode that it reads. With several
+//! directories at a time, it waits for several inodes at once.
 
 use crate::held::ids::Ids;
 use crate::held::listing::each;
@@ -14,19 +15,20 @@ use std::thread;
 use std::time::Duration;
 use volary_core::{Cancel, NodeId};
 
-/// Directories that are looked at together.
+/// Directories that are read together.
 const TOGETHER: usize = 8;
 
-/// Most entries of a directory that are looked at, so that one large directory does not hold up the others.
+/// The most entries of a directory that are visited, so that one large directory does not delay the
+/// others.
 const ENTRIES_MAX: usize = 4096;
 
-/// An entry that takes less was in the host's caches already.
+/// An entry that takes less time than this was already in the host's caches.
 const CACHED: Duration = Duration::from_micros(4);
 
-/// Calls that are passed over once all was in the caches.
+/// Calls that are skipped after one whose entries were all cached.
 const SKIPPED: u32 = 8;
 
-/// Whether it pays to look ahead.
+/// Decides whether looking ahead pays.
 #[derive(Debug, Default)]
 struct Pays {
     skips: AtomicU32,
@@ -42,7 +44,7 @@ impl Pays {
             .is_err()
     }
 
-    /// Takes how long it took to look at some entries.
+    /// Notes how long it took to look at `entries` entries.
     fn took(&self, time: Duration, entries: usize) {
         let entries = u32::try_from(entries).unwrap_or(u32::MAX);
         if entries > 0 && time < CACHED.saturating_mul(entries) {
@@ -51,7 +53,7 @@ impl Pays {
     }
 }
 
-/// Looks at directories before they are read.
+/// Reads directories ahead.
 pub(crate) struct Ahead {
     ids: Arc<Ids>,
     tree: Arc<Tree>,
@@ -67,8 +69,8 @@ impl Ahead {
         }
     }
 
-    /// Looks at all entries of directories, unless those of the last ones were in the host's caches. What goes wrong
-    /// is left to whoever reads them.
+    /// Looks up all entries of directories, unless those of recent calls were cached. Errors are
+    /// left to the operation that reads the entries.
     pub(crate) fn look(&self, cancel: &Cancel, dirs: &[NodeId]) {
         if !self.pays.now() {
             return;
@@ -82,7 +84,7 @@ impl Ahead {
         };
         thread::scope(|scope| {
             for _ in 1..TOGETHER.min(dirs.len()) {
-                // Without another thread, this one does it all.
+                // If no thread can be started, this one does all the work.
                 let _ = thread::Builder::new().spawn_scoped(scope, work);
             }
             work();
@@ -91,12 +93,12 @@ impl Ahead {
         self.pays.took(took, entries.into_inner());
     }
 
-    /// Looks at the entries of a directory. Returns how many.
+    /// Looks up the entries of a directory. Returns how many.
     fn look_at_all(&self, cancel: &Cancel, dir: NodeId) -> usize {
         let mut count = 0;
         let opened = self.tree.dir(dir).and_then(|fd| open_dir(&fd));
         if let Ok(fd) = opened {
-            // Errors are those of whoever lists it.
+            // Errors are left to the listing itself.
             let _ = each(&fd, |_, _, name| {
                 let _ = self.ids.at(&fd, name);
                 count += 1;
@@ -107,7 +109,7 @@ impl Ahead {
     }
 }
 
-/// Returns the time since some moment.
+/// Returns the time since some fixed moment.
 fn monotonic() -> Duration {
     let now = clock_gettime(ClockId::Monotonic);
     Duration::try_from(now).unwrap_or_default()

@@ -19,7 +19,7 @@ pub(crate) struct Attrs {
     attachment: Arc<Attachment>,
     nodes: Arc<Nodes>,
     tree: Arc<Tree>,
-    /// Set-uid and set-gid bits of files can be set.
+    /// Whether set-uid and set-gid bits of files can be set.
     set_ids: bool,
 }
 
@@ -58,7 +58,8 @@ impl Attrs {
         self.tree.attr_by(node, &fd)
     }
 
-    /// Returns what may be set of this: see [`HostOptions::set_ids`](crate::HostOptions::set_ids).
+    /// Removes the bits that may not be set: see
+    /// [`HostOptions::set_ids`](crate::HostOptions::set_ids).
     pub(crate) fn allowed(&self, kind: FileKind, set: &SetAttr) -> SetAttr {
         let keeps = self.set_ids || kind == FileKind::Dir;
         let mode = set.mode.map(|mode| match keeps {
@@ -83,8 +84,8 @@ impl Attrs {
         Ok(())
     }
 
-    /// Cuts or grows through an open if there is one: a file that was open for
-    /// writing can be cut whatever its mode is now.
+    /// Truncates or extends a file, by an open for writing if there is one. Such an open permits
+    /// this whatever the file's mode is now.
     fn resize(&self, node: NodeId, fd: impl AsFd, size: u64) -> Result<()> {
         if let Some(open) = self.nodes.open_to_write(node) {
             return rustix::fs::ftruncate(&open.fd, size).map_err(from_errno);
@@ -94,11 +95,11 @@ impl Attrs {
         rustix::fs::ftruncate(file.map_err(from_errno_on_node)?, size).map_err(from_errno)
     }
 
-    /// Sets what `set` says but the size: the owner first, then the mode, which
-    /// the host changes with the owner, then the times.
+    /// Sets all of `set` but the size. The owner comes first, because changing it may clear bits of
+    /// the mode. Then come the mode and the times.
     ///
     /// # Errors
-    /// The host's.
+    /// Those of the host.
     pub(crate) fn set_others(&self, fd: impl AsFd, old: &Attr, set: &SetAttr) -> Result<()> {
         let mut mode = set.mode;
         if set.uid.is_some() || set.gid.is_some() {
@@ -126,7 +127,7 @@ impl Attrs {
         Ok(())
     }
 
-    /// Returns what a symlink holds.
+    /// Returns the target of a symlink.
     ///
     /// # Errors
     /// `Invalid` if it is not a symlink.

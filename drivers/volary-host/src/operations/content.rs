@@ -1,4 +1,4 @@
-//! Content: read, write, allocate, where the holes are.
+//! Content: reading, writing, allocating, and finding holes.
 
 use crate::held::attachment::Attachment;
 use crate::held::opens::{Opened, Opens};
@@ -12,7 +12,7 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 use volary_core::{Extent, Kind, OpenId, Result};
 
-/// The content of the files that are open.
+/// The content of open files.
 pub(crate) struct Content {
     attachment: Arc<Attachment>,
     opens: Arc<Opens>,
@@ -28,7 +28,7 @@ impl Content {
         }
     }
 
-    /// Returns an open file that may be written through.
+    /// Returns an open that permits writing.
     ///
     /// # Errors
     /// `Stale`, `IsDir`; `ReadOnly`, `Access`.
@@ -47,7 +47,7 @@ impl Content {
         let mut done = 0;
         while let Some(rest) = buf.get_mut(done..).filter(|rest| !rest.is_empty()) {
             let at = offset.saturating_add(done as u64);
-            // The host refuses ranges past the greatest offset that it has.
+            // The host refuses ranges past the greatest offset.
             let room = usize::try_from(OFFSET_MAX.saturating_sub(at)).unwrap_or(usize::MAX);
             let len = rest.len().min(room);
             let Some(rest) = rest.get_mut(..len).filter(|rest| !rest.is_empty()) else {
@@ -63,7 +63,8 @@ impl Content {
         Ok(done)
     }
 
-    /// Tells the host that a range will be read. It is a hint: what goes wrong is told by the read.
+    /// Tells the host that a range will be read. This is only a hint, and the read reports any
+    /// error.
     pub(crate) fn advise(&self, id: OpenId, offset: u64, len: u64) {
         if let Ok(open) = self.opens.file(id)
             && let Some(len) = NonZeroU64::new(len)
@@ -91,8 +92,8 @@ impl Content {
         Ok(offset + data.len() as u64)
     }
 
-    /// Writes at the end as it is at that moment; the descriptor's own offset
-    /// then tells where that was.
+    /// Appends at the current end of the file. The descriptor's own offset then tells where that
+    /// was.
     fn append(&self, open: &Opened, data: &[u8]) -> Result<u64> {
         let _offset = open.listing.lock();
         let mut done = 0;
@@ -114,7 +115,7 @@ impl Content {
     /// Checks that a file can have this range.
     ///
     /// # Errors
-    /// `TooBig` for what reaches past the greatest size.
+    /// `TooBig` for a range that reaches past the greatest size.
     fn check_range(&self, offset: u64, len: u64) -> Result<()> {
         match offset.checked_add(len) {
             Some(end) => self.attachment.check_size(end),

@@ -1,4 +1,4 @@
-//! New nodes: made, given their owner and mode, and opened if they are files.
+//! New nodes: creates them, sets their owner and mode, and opens files.
 
 use crate::held::attachment::Attachment;
 use crate::held::ids::Ids;
@@ -16,10 +16,10 @@ use volary_core::{
     Attr, Caps, Create, Ctx, Entry, FileKind, Kind, Mode, Name, NodeId, OpenId, Result, SetAttr,
 };
 
-/// How often an entry may come and go while it is being opened.
+/// How often an entry may appear and vanish while it is being opened.
 const RACES_MAX: u32 = 16;
 
-/// What a new node is to be, beside its kind.
+/// The properties of a new node.
 #[derive(Clone, Copy)]
 struct Making<'a> {
     cx: &'a Ctx<'a>,
@@ -30,7 +30,8 @@ struct Making<'a> {
 }
 
 impl Making<'_> {
-    /// Returns the permission bits to make it with; the host's umask may take some.
+    /// Returns the permission bits for the call that creates the node. The host's umask may clear
+    /// some.
     fn mode(&self) -> HostMode {
         let usual = match self.kind {
             FileKind::Dir => 0o755,
@@ -47,7 +48,7 @@ pub(crate) struct Maker {
     tree: Arc<Tree>,
     attrs: Arc<Attrs>,
     files: Arc<Files>,
-    /// What is made is given to the caller.
+    /// Whether new nodes are given to the caller.
     gives_away: bool,
 }
 
@@ -115,7 +116,7 @@ impl Maker {
         self.entered(attr, dir, making.dir, name, file)
     }
 
-    /// Opens the file that is there.
+    /// Opens an existing file.
     fn open_there(
         &self,
         fd: &OwnedFd,
@@ -139,7 +140,7 @@ impl Maker {
         self.entered(attr, fd, dir, name, file)
     }
 
-    /// Gives out a file that was opened by its name.
+    /// Notes an opened file as known, and adds its open.
     fn entered(
         &self,
         attr: Attr,
@@ -152,7 +153,7 @@ impl Maker {
         let held = if by_handle {
             None
         } else {
-            // The open ends before the node is forgotten.
+            // On an error, the open ends before the node is forgotten.
             let held = self.tree.open_path(dir_fd, name).ok();
             held.filter(|held| {
                 self.ids
@@ -238,7 +239,7 @@ impl Maker {
         })
     }
 
-    /// Makes an entry by `make`, and of it what it is to be.
+    /// Creates an entry by `make`, and sets its attributes.
     fn make(
         &self,
         making: &Making<'_>,
@@ -262,12 +263,12 @@ impl Maker {
         self.tree.given(attr, way, Some(made))
     }
 
-    /// Returns what has to be set on a new node with these attributes.
+    /// Returns the attributes that still have to be set on a new node.
     fn lacks(&self, made: &Attr, making: &Making<'_>) -> SetAttr {
         let (set, cred) = (making.set, making.cx.cred);
         let mut lacking = SetAttr { size: None, ..set };
         lacking.uid = Some(set.uid.unwrap_or(cred.uid));
-        // A group that is not ours comes from the directory.
+        // If the new node's group is not this process's, it comes from the directory and is kept.
         let ours = rustix::process::getegid().as_raw();
         let group = (made.gid == ours).then_some(cred.gid);
         lacking.gid = set.gid.or(group);
@@ -283,7 +284,7 @@ impl Maker {
         lacking
     }
 
-    /// Makes of a new node what it is to be; takes it away if that fails.
+    /// Sets the attributes of a new node, and removes the node if that fails.
     fn dressed(
         &self,
         dir: &OwnedFd,
@@ -308,7 +309,7 @@ impl Maker {
                 AtFlags::empty()
             };
             if still.is_ok_and(|node| node == made.node) {
-                // The first error is the one to tell.
+                // An error here would hide the first one.
                 let _ = rustix::fs::unlinkat(dir, name, flags);
             }
         }
@@ -316,8 +317,10 @@ impl Maker {
     }
 }
 
+/// Checks that a node is a file.
+///
 /// # Errors
-/// `IsDir`; `Invalid` for what is neither file nor directory.
+/// `IsDir`; `Invalid` for a node that is neither a file nor a directory.
 fn check_file(kind: Option<FileKind>) -> Result<()> {
     match kind {
         Some(FileKind::File) => Ok(()),
@@ -326,11 +329,11 @@ fn check_file(kind: Option<FileKind>) -> Result<()> {
     }
 }
 
-/// Checks that what has the name is what was just made, before it is given to
-/// somebody: it is of that kind, ours, and without other names.
+/// Checks that the name leads to the node just created, before it is given to the caller: it has
+/// the right kind and owner, and no other names.
 ///
 /// # Errors
-/// `Busy` if somebody put something else there.
+/// `Busy` if another process put something else there.
 fn check_fresh(attr: &Attr, kind: FileKind) -> Result<()> {
     let ours = attr.uid == rustix::process::geteuid().as_raw();
     let alone = attr.nlink == 1 || kind == FileKind::Dir && attr.nlink == 2;

@@ -1,4 +1,4 @@
-//! Listings of directories, by the host's own cookies.
+//! Listings of directories, with the host's own cookies.
 
 use crate::held::ids::Ids;
 use crate::held::listing::{END, Raw};
@@ -7,7 +7,7 @@ use crate::held::opens::{Opened, Opens};
 use std::sync::Arc;
 use volary_core::{Cookie, DirBuf, FileKind, Kind, NodeId, OpenId, Result};
 
-/// The directories that are open.
+/// The listings of open directories.
 pub(crate) struct Dirs {
     root: NodeId,
     ids: Arc<Ids>,
@@ -38,8 +38,8 @@ impl Dirs {
         listing.give(&open.fd, from, |raw| self.push(&open, raw, out))
     }
 
-    /// Puts an entry into `out`; false if there is no room. What is gone since the host listed
-    /// it, and what is not of this volume, is passed over.
+    /// Adds an entry to `out`. Returns false if there is no room. Skips entries that are gone since
+    /// the host listed them, or do not belong to this volume.
     fn push(&self, open: &Opened, raw: &Raw<'_>, out: &mut DirBuf) -> Result<bool> {
         if raw.is_dots() {
             return Ok(true);
@@ -63,8 +63,8 @@ impl Dirs {
         }
         if node != self.root {
             let way = Some((open.node, raw.name)).filter(|_| !self.ids.open_by_handle());
-            // With attributes, servers give it out as if it were looked up. Counted
-            // too often it is only remembered for longer.
+            // Entries with attributes count as looked up, because servers use them so. If it counts
+            // too often, the node is merely remembered for longer.
             let lookups = u64::from(out.wants_attr());
             self.nodes.note(node, kind, lookups, way, None);
         }

@@ -15,7 +15,7 @@ use rustix::fs::{Mode as HostMode, OFlags};
 use std::sync::Arc;
 use volary_core::{Caps, FileKind, Kind, Lock, Mode, NodeId, OpenId, Result};
 
-/// The files and directories that are open.
+/// The open files and directories.
 pub(crate) struct Files {
     attachment: Arc<Attachment>,
     root: Root,
@@ -55,7 +55,7 @@ impl Files {
     /// As [`open`](volary_core::FileSystem::open).
     pub(crate) fn descriptor(&self, node: NodeId, mode: Mode) -> Result<(FileKind, OwnedFd)> {
         let writes = mode != Mode::Read;
-        // What is known to be a file is opened at once.
+        // A node that is known to be a file can be opened at once.
         if self.tree.is_file_by_id(node) {
             self.check_open(writes, FileKind::File)?;
             let fd = self.nodes.with_descriptors(|| {
@@ -97,7 +97,7 @@ impl Files {
         Ok(())
     }
 
-    /// Enters an open of a node by its descriptor.
+    /// Adds an open of a node with this descriptor.
     pub(crate) fn enter(&self, node: NodeId, kind: FileKind, mode: Mode, fd: OwnedFd) -> OpenId {
         let open = self.opens.add(node, kind, mode, fd);
         if node != self.root.node {
@@ -110,9 +110,9 @@ impl Files {
     pub(crate) fn close(&self, id: OpenId) -> Result<()> {
         let open = self.opens.remove(id)?;
         self.locks.end_open(&open);
-        // Of what has no name, nothing is remembered; and a descriptor held beside
-        // the open would keep its room. Who takes the last name away meanwhile
-        // looks after that whether it is open.
+        // A node without names need not be remembered, and a held descriptor would keep its space
+        // allocated. If the last name goes only after this check, the removal itself finds that the
+        // node is no longer open.
         let last = self.nodes.end_open(&open);
         if last && look(&open.fd, b"").is_ok_and(|stat| stat.stx_nlink == 0) {
             self.nodes.remove(open.node);
@@ -120,7 +120,7 @@ impl Files {
         Ok(())
     }
 
-    /// Checks that one more open may be had, before something is made for it.
+    /// Checks that one more open is possible, before a node is created for it.
     ///
     /// # Errors
     /// `TooManyOpen`.
@@ -138,7 +138,7 @@ impl Files {
         self.locks.set(&open, lock)
     }
 
-    /// Ends all opens, and lets go of what is held of nodes.
+    /// Ends all opens, and removes all known nodes.
     pub(crate) fn clear(&self) {
         self.locks.clear();
         self.nodes.clear();

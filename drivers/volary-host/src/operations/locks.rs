@@ -1,10 +1,9 @@
 //! Byte-range locks that other processes of the host see.
 //!
-//! The host ties such a lock to an open file description: two descriptions of
-//! one process are in each other's way. The session's owners are not tied to
-//! opens, and may share a range. So one description of each node holds the union
-//! of what the owners hold, and a table tells what becomes of a range when one
-//! of them gives it back.
+//! The host ties such a lock to an open file description, and two descriptions of one process
+//! conflict. The session's owners are not tied to opens, and may share a range. So one description
+//! for each node holds the union of its owners' locks. A table tells what remains of a range when
+//! an owner releases it.
 
 use crate::held::opens::Opened;
 use crate::kernel::error::from_errno;
@@ -18,7 +17,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use volary_core::{Kind, Lock, NodeId, OpenId, Result};
 
-/// The locks of all nodes that have some.
+/// The locks of all nodes that have any.
 #[derive(Default)]
 pub(crate) struct Locks(Mutex<HashMap<NodeId, Held>>);
 
@@ -34,7 +33,7 @@ struct Range {
     /// The open through which it was taken.
     open: OpenId,
     start: u64,
-    /// Just after the last byte.
+    /// The byte after the last one.
     end: u64,
     exclusive: bool,
 }
@@ -42,8 +41,8 @@ struct Range {
 /// The greatest offset that the host knows.
 const END: u64 = i64::MAX as u64;
 
-/// Returns a description of the open's file for locks alone: one that can hold both
-/// kinds, if the host lets us have it.
+/// Returns a separate description of the open's file for locks. It can hold both kinds of locks, if
+/// the host permits opening it so.
 fn own_description(open: &Opened) -> Result<OwnedFd> {
     let again = |flags| {
         let flags = flags | OFlags::CLOEXEC | OFlags::NONBLOCK;
@@ -62,7 +61,7 @@ fn own_description(open: &Opened) -> Result<OwnedFd> {
 impl Locks {
     /// See [`lock`](volary_core::FileSystem::lock).
     pub(crate) fn set(&self, open: &Opened, lock: Lock) -> Result<()> {
-        // A length of 0 reaches to the end of all that a file can have.
+        // A length of 0 means up to the greatest offset.
         let end = match lock.len {
             0 => END,
             len => lock.offset.saturating_add(len).min(END),
@@ -105,20 +104,20 @@ impl Locks {
         done
     }
 
-    /// Lets go of what was locked through an open.
+    /// Releases the locks that were taken through an open.
     pub(crate) fn end_open(&self, open: &Opened) {
         let mut nodes = self.0.lock();
         let Some(held) = nodes.get_mut(&open.node) else {
             return;
         };
-        // What cannot be given back now goes with the description.
+        // A lock that cannot be released now is released with the description.
         let _ = held.give_back(|r| r.open == open.id, 0, END);
         if held.ranges.is_empty() {
             nodes.remove(&open.node);
         }
     }
 
-    /// Lets go of all.
+    /// Releases all locks.
     pub(crate) fn clear(&self) {
         self.0.lock().clear();
     }
@@ -151,8 +150,8 @@ impl Held {
         }
     }
 
-    /// Takes the range from those whom `whose` means, and has the host hold what
-    /// is left there of others.
+    /// Releases the locks on a range for which `whose` is true. Then restores the host's lock for
+    /// other owners in that range.
     fn give_back(&mut self, whose: impl Fn(&Range) -> bool, start: u64, end: u64) -> Result<()> {
         let taken = self.cut(whose, start, end);
         for (start, end) in taken {
@@ -162,7 +161,7 @@ impl Held {
                 .iter()
                 .filter(|r| r.start < end && r.end > start);
             for range in left {
-                // Only shared locks are where another was.
+                // Where two owners overlapped, both locks are shared.
                 let (start, end) = (range.start.max(start), range.end.min(end));
                 self.set(start, end, RangeLock::Shared)?;
             }
@@ -170,7 +169,8 @@ impl Held {
         Ok(())
     }
 
-    /// Cuts the range out of the table; gives what was there.
+    /// Removes a range of the matching locks from the table. Returns the parts that they had
+    /// locked.
     fn cut(&mut self, whose: impl Fn(&Range) -> bool, start: u64, end: u64) -> Vec<(u64, u64)> {
         let mut taken = Vec::new();
         let mut left = Vec::with_capacity(self.ranges.len() + 1);
@@ -207,7 +207,7 @@ impl Held {
     }
 }
 
-/// As the host counts: a length of 0 reaches to the end of all files.
+/// Returns a range in the host's form, in which a length of 0 means up to the end of any file.
 fn host_range(start: u64, end: u64) -> (i64, i64) {
     let signed = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
     let len = if end >= END {

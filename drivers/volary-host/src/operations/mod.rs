@@ -1,4 +1,4 @@
-//! The operations, by what they are done on. Uses the rooms above.
+//! The operations, grouped by what they work on. Uses the rooms above.
 
 pub(crate) mod ahead;
 pub(crate) mod attrs;

@@ -1,4 +1,4 @@
-//! Names: look up, link, remove, rename.
+//! Names: looking up, linking, removing and renaming.
 
 use crate::held::attachment::Attachment;
 use crate::held::ids::Ids;
@@ -46,7 +46,7 @@ impl Names {
             .map_err(|e| self.tree.in_dir(dir, &fd, e))
     }
 
-    /// Returns the node that `name` leads to, given out.
+    /// Looks up a name in a directory, and notes its node as known.
     fn find_in(&self, dir: NodeId, fd: &OwnedFd, name: &[u8]) -> Result<Entry> {
         let way = Some((dir, name));
         if self.ids.open_by_handle() {
@@ -67,7 +67,7 @@ impl Names {
         let flags = AtFlags::SYMLINK_FOLLOW;
         rustix::fs::linkat(CWD, path_of(&from), &to, name.as_bytes(), flags).map_err(|e| {
             let e = self.tree.in_dir(dir, &to, from_errno(e));
-            // The name is there, then, but the node has none.
+            // The host found the name, so `NotFound` means that the node has lost its last one.
             match self.tree.attr_by(node, &from) {
                 Err(gone) if e == Kind::NotFound => gone,
                 _ => e,
@@ -94,18 +94,17 @@ impl Names {
         Ok(())
     }
 
-    /// Returns the node that is about to lose a name.
+    /// Returns the node that is about to lose this name.
     fn glance(&self, dir: &OwnedFd, name: Name<'_>) -> Option<NodeId> {
         self.ids.node_at(dir, name.as_bytes()).ok()
     }
 
-    /// Lets go of a node that has lost a name, if it was the last; what is open
-    /// goes with its last close.
+    /// Forgets a node that has lost its last name. An open node is forgotten at its last close.
     fn let_go(&self, node: Option<NodeId>) {
         let Some((node, seen)) = node.and_then(|node| Some((node, self.nodes.get(node)?))) else {
             return;
         };
-        // If it is gone, both answer `Stale`, and let go.
+        // If the node is gone, both calls give `Stale`, and forget it.
         if let Some(fd) = seen.fd {
             drop(self.tree.attr_by(node, fd));
         } else if self.ids.open_by_handle()
@@ -152,8 +151,8 @@ impl Names {
         Ok(())
     }
 
-    /// Returns the error of a rename that the host refused. Linux answers in another order than
-    /// we promise: it looks at the new name before it looks for a loop, and at what is in it
+    /// Returns the error for a rename that the host refused. Linux checks in another order than the
+    /// project promises. It checks the new name before a loop, and the new directory's entries
     /// before its kind.
     fn refusal(
         &self,
@@ -176,7 +175,7 @@ impl Names {
         }
     }
 
-    /// Notes where a node that was moved is found from now on.
+    /// Notes the new place of a node that was moved.
     fn moved(&self, node: Option<NodeId>, dir: NodeId, name: &[u8]) {
         if let Some(node) = node
             && let Some(seen) = self.nodes.get(node)
@@ -185,7 +184,7 @@ impl Names {
         }
     }
 
-    /// Returns whether the directory is the node, or lies in it.
+    /// Returns whether `dir` is the node `top`, or lies in it.
     fn is_at_or_below(&self, dir: &OwnedFd, top: NodeId) -> bool {
         let Ok(here) = self.ids.node_at(dir, b"") else {
             return false;

@@ -1,8 +1,8 @@
-//! Where a file lies: its holes, and its fragments on the block device below.
+//! Where a file lies: its holes, and its fragments on the underlying block device.
 //!
-//! Places on the device are known for ext2, ext3, ext4 and XFS: their `FIEMAP` names bytes of the block device
-//! that `stat` names. A place holds while the file does not change. Reads there must bypass the device's page
-//! cache, which the file system does not keep up to date.
+//! Places on the device are known for ext2, ext3, ext4 and XFS. Their `FIEMAP` gives offsets on the
+//! block device that `stat` names. A place is valid while the file does not change. Reads from it
+//! must bypass the device's page cache, which the file system does not keep up to date.
 
 use crate::held::births::Moment;
 use crate::held::opens::Opened;
@@ -19,17 +19,18 @@ use std::path::{Path, PathBuf};
 use volary_block::cached_pages;
 use volary_core::{Extent, Kind, Place, Result};
 
-/// Content that the device holds in another form than `read` returns, or does not hold yet.
+/// Flags of content that the device stores in another form than `read` returns, or does not have
+/// yet.
 const ENCODED: IFlags = IFlags::COMPRESSED
     .union(IFlags::JOURNALING)
     .union(IFlags::from_bits_retain(ENCRYPTED | VERITY));
 /// `FS_ENCRYPT_FL`.
 const ENCRYPTED: u32 = 0x800;
-/// `FS_VERITY_FL`: `read` verifies what the device has.
+/// `FS_VERITY_FL`: `read` verifies the content of the device.
 const VERITY: u32 = 0x10_0000;
 
-/// Adds the extents of a file: see [`extents`](volary_core::FileSystem::extents). What is no hole is `Encoded`,
-/// unless places are wanted and known.
+/// Adds the extents of a file: see [`extents`](volary_core::FileSystem::extents). Data is
+/// `Encoded`, unless places are wanted and known.
 pub(crate) fn extents(
     open: &Opened,
     offset: u64,
@@ -52,7 +53,7 @@ pub(crate) fn extents(
         push(out, data, hole, Place::Encoded);
         at = hole.max(data);
         if hole == data && data < end {
-            // The file was cut meanwhile.
+            // The file was truncated meanwhile.
             push(out, at, end, Place::Hole);
             break;
         }
@@ -60,8 +61,8 @@ pub(crate) fn extents(
     Ok(())
 }
 
-/// Adds the places from `from` to `end` on the device. Returns false if the file must not be read there: it may
-/// be changing, is in the page cache already, or is stored in another form.
+/// Adds the places from `from` to `end` on the device. Returns false if the file must not be read
+/// there. It may be changing, be in the page cache already, or be stored in another form.
 fn on_device(fd: &OwnedFd, from: u64, end: u64, out: &mut Vec<Extent>) -> bool {
     let is_plain = rustix::fs::ioctl_getflags(fd).is_ok_and(|flags| !flags.intersects(ENCODED));
     let is_settled = look(fd, b"").is_ok_and(|stat| Moment::changed(&stat).is_past());
@@ -95,7 +96,8 @@ fn on_device(fd: &OwnedFd, from: u64, end: u64, out: &mut Vec<Extent>) -> bool {
     true
 }
 
-/// Returns where an extent of `FIEMAP` lies. `None` if that is unknown, or if only the file system can decode it.
+/// Returns where an extent of `FIEMAP` lies. Returns `None` if that is unknown, or only the file
+/// system can decode it.
 fn place_of(mapping: &Mapping) -> Option<Place> {
     const OTHER: u32 = sys::MAP_UNKNOWN
         | sys::MAP_DELAYED
@@ -119,7 +121,7 @@ fn ahead(place: Place, by: u64) -> Place {
     }
 }
 
-/// Returns the block device on which the files of the directory lie, if `FIEMAP` tells their places there.
+/// Returns the block device that has the directory's files, if `FIEMAP` gives places on it.
 pub(crate) fn device(dir: &Path) -> Option<PathBuf> {
     let flags = PATH | rustix::fs::OFlags::DIRECTORY;
     let dir = rustix::fs::openat(CWD, dir, flags, rustix::fs::Mode::empty()).ok()?;
@@ -140,8 +142,8 @@ pub(crate) fn device(dir: &Path) -> Option<PathBuf> {
     [source, by_number].into_iter().find(is_it)
 }
 
-/// Returns the source of a mount from its line of `/proc/self/mountinfo`, if its file system tells places on one
-/// device.
+/// Returns the source of a mount from its line of `/proc/self/mountinfo`, if its file system gives
+/// places on a single device.
 fn on(line: &[u8], mount: i32) -> Option<PathBuf> {
     let mut fields = line.split(|&b| b == b' ');
     if fields.next() != Some(mount.to_string().as_bytes()) {
@@ -157,7 +159,7 @@ fn on(line: &[u8], mount: i32) -> Option<PathBuf> {
     (kinds.contains(&kind) && !has_others).then(|| PathBuf::from(OsStr::from_bytes(source)))
 }
 
-/// Returns the next place of that kind, or `end` if there is none before.
+/// Returns the next offset that `place` seeks, or `end` if there is none before.
 fn next(fd: impl AsFd, place: SeekFrom, end: u64) -> Result<u64> {
     match rustix::fs::seek(fd, place) {
         Ok(at) => Ok(at.min(end)),

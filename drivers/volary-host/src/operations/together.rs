@@ -1,4 +1,4 @@
-//! Batches of whole files: while some are read, the next are opened.
+//! Batches of whole files. While some files are read, the next ones are opened.
 
 use crate::kernel::ring::{DEPTH, Flight, Ring};
 use crate::kernel::stat::{from_statx, look};
@@ -7,14 +7,14 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 use volary_core::{Cancel, FileKind, Mode, Whole};
 
-/// Rings that are idle.
+/// Idle rings.
 struct Rings(Mutex<State>);
 
 enum State {
-    /// None has been asked for.
+    /// No ring has been requested yet.
     Unasked,
     Idle(Vec<Ring>),
-    /// There are none: the host or the user forbids them.
+    /// The host or the user does not permit rings.
     Unavailable,
 }
 
@@ -44,14 +44,14 @@ impl Rings {
         made
     }
 
-    /// Takes a ring back.
+    /// Returns a ring to the idle ones.
     fn put(&self, ring: Ring) {
         if let State::Idle(rings) = &mut *self.0.lock() {
             rings.push(ring);
         }
     }
 
-    /// Gives up rings for good.
+    /// Stops using rings for good.
     fn forbid(&self) {
         let before = std::mem::replace(&mut *self.0.lock(), State::Unavailable);
         drop(before);
@@ -65,7 +65,7 @@ pub(crate) struct Batches {
 }
 
 impl Batches {
-    /// Without `rings`, no batch is read.
+    /// Returns the reader. Without `rings`, no batch is read.
     pub(crate) fn new(files: Arc<Files>, rings: bool) -> Self {
         Self {
             files,
@@ -100,7 +100,7 @@ impl Batches {
         true
     }
 
-    /// Opens files and takes their buffers. Leaves out those that cannot be opened.
+    /// Opens files and takes their buffers. Files that cannot be opened are left out.
     fn open_group<'a, 'b>(&self, files: &'a mut [Whole<'b>]) -> (Group<'a, 'b>, Vec<Flight>) {
         let (mut opened, mut flights) = (Vec::new(), Vec::new());
         for file in files {
@@ -121,7 +121,7 @@ impl Batches {
 struct Group<'a, 'b>(Vec<&'a mut Whole<'b>>);
 
 impl Group<'_, '_> {
-    /// Waits until they are read. Returns false if the ring has failed.
+    /// Waits until the files are read. Returns false if the ring has failed.
     fn finish(self, ring: &mut Ring) -> bool {
         let Some(flights) = ring.finish() else {
             return false;

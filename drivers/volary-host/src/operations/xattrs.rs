@@ -9,8 +9,8 @@ use rustix::io::Errno;
 use std::sync::Arc;
 use volary_core::{Caps, Kind, NodeId, Result};
 
-/// The names of extended attributes that a volume keeps begin so. Others change
-/// what the host lets its own users do.
+/// The prefix of the extended attributes that a volume has. Others change what the host permits its
+/// own users.
 const USER: &[u8] = b"user.";
 
 /// The extended attributes of nodes.
@@ -24,7 +24,7 @@ impl Xattrs {
         Self { attachment, tree }
     }
 
-    /// Returns the path of a node, and the descriptor by which it has one.
+    /// Returns a path to a node, and the descriptor that keeps the path valid.
     fn path(&self, node: NodeId) -> Result<(Arc<OwnedFd>, String)> {
         let (_, fd) = self.tree.node(node)?;
         let path = path_of(&fd);
@@ -74,10 +74,10 @@ impl Xattrs {
     }
 }
 
-/// The longest that Linux gives: `XATTR_SIZE_MAX`, `XATTR_LIST_MAX`.
+/// The longest value or list that Linux returns: `XATTR_SIZE_MAX`, `XATTR_LIST_MAX`.
 const XATTR_MAX: usize = 64 << 10;
 
-/// Calls `get` with little room, then with enough for all that there can be.
+/// Calls `get` with a small buffer, and with the largest one if that does not suffice.
 fn with_room(get: impl Fn(&mut [u8]) -> rustix::io::Result<usize>) -> Result<Vec<u8>> {
     let mut room = vec![0; 1024];
     let got = match get(&mut room) {

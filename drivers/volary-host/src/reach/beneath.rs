@@ -1,6 +1,6 @@
-//! Whether a node that is opened by its id alone lies in the tree, so that no id
-//! leads out of it: whoever gives ids out seals them if they must not be guessed
-//! (the NFS server does), but none that comes back is believed to be within.
+//! Verifies that a node opened by its id alone lies in the tree, so that no id leads out of it.
+//! Servers may seal ids that must not be guessed, as the NFS server does. But no id that comes back
+//! is trusted to lie within the tree.
 
 use crate::held::ids::Ids;
 use crate::held::listing::each;
@@ -15,31 +15,32 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use volary_core::{Attr, FileKind, NodeId, Result};
 
-/// How deep a directory may lie.
+/// The greatest depth of a directory.
 pub(crate) const DEPTH_MAX: usize = 4096;
-/// How many directories and entries are looked through for a node without a known
-/// name: a second's work, where they are in memory.
+/// The most directories and entries that a search for a node without a known name visits. This
+/// takes about a second if they are in memory.
 const DIRS_MAX: usize = 1 << 14;
 const ENTRIES_MAX: usize = 1 << 20;
-/// How many nodes are remembered as not found so.
+/// How many nodes are remembered as not found by a search.
 const MISSED_MAX: usize = 1 << 10;
 
-/// What lies beneath the root.
+/// Decides which nodes lie beneath the root.
 pub(crate) struct Beneath {
     root: Root,
     ids: Arc<Ids>,
     nodes: Arc<Nodes>,
-    /// The volume is a whole file system: every node of it is beneath the root.
+    /// Whether the volume is a whole file system, so that every node of it is beneath the root.
     whole: bool,
-    /// What was sought in vain. Held while one is sought: one at a time.
+    /// Nodes that a search did not find. It is locked during a search, so that only one runs at a
+    /// time.
     missed: Mutex<HashSet<NodeId>>,
 }
 
-/// What a name tells of where a node is.
+/// What the kernel's name for a node says about its place.
 enum Told {
     Beneath,
     Outside,
-    /// The kernel knows no name of it, or one of several.
+    /// The kernel knows no name for it, or only one of several.
     Nothing,
 }
 
@@ -54,10 +55,9 @@ impl Beneath {
         }
     }
 
-    /// Returns whether a node is in the tree: a directory if the way up from it meets the
-    /// root; anything else if the name by which the kernel remembers it, gone down
-    /// from the root, leads to it; and if the kernel remembers none, or it has other
-    /// names, if it is found by going through the tree.
+    /// Returns whether a node is in the tree. A directory is if the way up from it meets the root.
+    /// Any other node is if the kernel's name for it, followed from the root, leads to it. If the
+    /// kernel knows no name, or the node has several, the tree is searched.
     pub(crate) fn has(&self, attr: &Attr, fd: &OwnedFd) -> Result<bool> {
         if attr.kind == FileKind::Dir {
             return self.has_dir(attr.node, fd);
@@ -77,7 +77,7 @@ impl Beneath {
         Ok(self.whole || self.meets_root(node, fd)?)
     }
 
-    /// Returns what the kernel's name for a node tells; asked again if it changes meanwhile.
+    /// Returns what the kernel's name for a node says. Repeats this if the name changes meanwhile.
     fn told(&self, attr: &Attr, fd: &OwnedFd) -> Result<Told> {
         let mut path = link_of(fd);
         for _ in 0..TRIES_MAX {
@@ -101,8 +101,8 @@ impl Beneath {
         }
     }
 
-    /// Returns whether `path`, which begins with that of the root, leads to the node without
-    /// leaving the tree.
+    /// Returns whether `path` begins with the root's path, and leads to the node without leaving
+    /// the tree.
     fn leads_to(&self, root: &[u8], path: &[u8], node: NodeId) -> Result<bool> {
         let rest = if root == b"/" {
             path.strip_prefix(b"/")
@@ -139,8 +139,8 @@ impl Beneath {
         Ok(false)
     }
 
-    /// Returns whether a node that is no directory is found by going through the tree, as
-    /// far as the bounds let.
+    /// Returns whether a search of the tree finds a node that is not a directory, within the
+    /// bounds.
     fn is_found(&self, node: NodeId) -> Result<bool> {
         let mut missed = self.missed.lock();
         if missed.contains(&node) {
@@ -156,7 +156,7 @@ impl Beneath {
         Ok(found)
     }
 
-    /// Seeks a node in the directories of the tree, by number first.
+    /// Searches the directories of the tree for a node, comparing numbers first.
     fn seek(&self, node: NodeId) -> Result<bool> {
         let (mut left, mut seen, mut entries) = (vec![self.root.node], 0, 0);
         while let Some(dir) = left.pop() {
@@ -169,7 +169,7 @@ impl Beneath {
                 if ino == node.ino.get() && self.ids.node_at(&fd, name).is_ok_and(|n| n == node) {
                     return Some(true);
                 }
-                // No more directories are kept than are gone through.
+                // The bound on visited directories also bounds the pending ones.
                 if kind.is_none_or(|kind| kind == FileKind::Dir)
                     && seen + left.len() < DIRS_MAX
                     && let Ok(below) = self.ids.node_at(&fd, name)
@@ -179,7 +179,7 @@ impl Beneath {
                 (entries > ENTRIES_MAX).then_some(false)
             })?;
             match done {
-                // It may have been carried out of the tree since it was come upon.
+                // The directory may have been moved out of the tree since the search found it.
                 Some(true) => return self.meets_root(dir, &fd),
                 Some(false) => return Ok(false),
                 None => {}
@@ -188,7 +188,7 @@ impl Beneath {
         Ok(false)
     }
 
-    /// Returns a descriptor by which a directory can be listed; its own root for the root.
+    /// Returns a descriptor by which a directory can be listed.
     fn open_listed(&self, dir: NodeId) -> Result<OwnedFd> {
         if dir == self.root.node {
             return self.root.open();

@@ -1,5 +1,5 @@
-//! Every way to a descriptor: one step from the next, the directory where all begins, what the host's
-//! file system can do, whether a node lies in the tree, news of other processes. Uses `held` and `kernel`.
+//! Every way to a descriptor: single steps, the attached root directory, the host's abilities,
+//! whether a node lies in the tree, and changes by other processes. Uses `held` and `kernel`.
 
 pub(crate) mod beneath;
 pub(crate) mod probe;

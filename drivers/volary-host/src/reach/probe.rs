@@ -1,4 +1,4 @@
-//! What the host's file system can do, and what this process may.
+//! Finds out what the host's file system can do, and what this process may do.
 
 use crate::held::ids::Ids;
 use crate::kernel::error::from_errno;
@@ -10,13 +10,13 @@ use rustix::fs::{FallocateFlags, Mode as HostMode, OFlags, XattrFlags};
 use rustix::process::{Resource, getrlimit};
 use volary_core::{Caps, Result};
 
-/// File systems without owners, links and special files, which do not tell
-/// upper from lower case: FAT, exFAT.
+/// File systems without owners, links and special files, which ignore the case of letters: FAT,
+/// exFAT.
 const PLAIN: [i64; 2] = [0x4d44, 0x2011_bab0];
-/// File systems whose directory cookies keep their meaning: ext4, XFS, Btrfs.
+/// File systems whose directory cookies stay valid: ext4, XFS, Btrfs.
 const STEADY: [i64; 3] = [0xef53, 0x5846_5342, 0x9123_683e];
 
-/// What every file system of UNIX has.
+/// The abilities of every UNIX file system.
 const UNIX: u32 = Caps::MODES
     | Caps::SYMLINKS
     | Caps::HARD_LINKS
@@ -25,11 +25,10 @@ const UNIX: u32 = Caps::MODES
     | Caps::SWAP
     | Caps::ANY_NAME;
 
-/// Returns the abilities of the volume at `root`. Some are tried, on a file without a
-/// name that is gone at once.
+/// Returns the abilities of the volume at `root`. Some are tried on a nameless temporary file.
 ///
 /// # Errors
-/// The host's.
+/// Those of the host.
 pub(crate) fn caps(root: &OwnedFd, ids: &Ids, read_only: bool) -> Result<Caps> {
     let stat = rustix::fs::fstatvfs(root).map_err(from_errno)?;
     let magic = rustix::fs::fstatfs(root).map_err(from_errno)?.f_type;
@@ -54,7 +53,7 @@ pub(crate) fn caps(root: &OwnedFd, ids: &Ids, read_only: bool) -> Result<Caps> {
         scratch(root)
     };
     let size_max = scratch.as_ref().map_or(OFFSET_MAX, size_max);
-    // Without a file to try on, what nearly all can.
+    // Without a temporary file, assume what nearly all file systems can do.
     bits |= scratch.as_ref().map_or(USUAL, tried);
     Ok(Caps {
         bits,
@@ -71,7 +70,7 @@ pub(crate) fn caps(root: &OwnedFd, ids: &Ids, read_only: bool) -> Result<Caps> {
 const OFFSET_MAX: u64 = i64::MAX as u64;
 const USUAL: u32 = Caps::HOLES | Caps::PREALLOCATE | Caps::XATTRS;
 
-/// Returns a file without a name.
+/// Returns a nameless temporary file.
 fn scratch(root: &OwnedFd) -> Option<OwnedFd> {
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
     rustix::fs::openat(root, ".", flags, HostMode::RUSR | HostMode::WUSR).ok()
@@ -93,8 +92,8 @@ fn tried(file: &OwnedFd) -> u32 {
     bits
 }
 
-/// Returns the greatest size that the file can have. Past the process's own limit it
-/// would be sent a signal, so that is not tried.
+/// Returns the greatest size that the file can have. Sizes past the process's own limit are not
+/// tried, because the process would get a signal.
 fn size_max(file: &OwnedFd) -> u64 {
     let limit = getrlimit(Resource::Fsize).current.unwrap_or(OFFSET_MAX);
     let (mut good, mut bad) = (0, limit.min(OFFSET_MAX));
@@ -111,8 +110,8 @@ fn size_max(file: &OwnedFd) -> u64 {
     good
 }
 
-/// Returns whether the mount `mount`, of which `root` is the root directory, shows a
-/// whole file system rather than a directory of one.
+/// Returns whether the mount `mount`, whose root directory is `root`, shows a whole file system
+/// rather than one of its directories.
 pub(crate) fn is_whole(root: &OwnedFd, mount: i32) -> bool {
     let top = look(root, b"").is_ok_and(|stat| {
         let flag = rustix::fs::StatxAttributes::MOUNT_ROOT;
@@ -133,17 +132,18 @@ pub(crate) fn may_give_away() -> bool {
     capabilities(None).is_ok_and(|held| held.effective.contains(wanted))
 }
 
-/// Descriptors that opens leave to the rest of the process: to whoever listens, answers and logs.
+/// Descriptors that opens leave to the rest of the process, such as sockets and logs.
 const RESERVE: usize = 512;
 
-/// Returns how many of the process's descriptors opens may take: all but [`RESERVE`], or a quarter.
+/// Returns how many of the process's descriptors opens may take. All but [`RESERVE`] of them, or
+/// but a quarter if that is less.
 pub(crate) fn descriptors_for_opens() -> usize {
     let limit = getrlimit(Resource::Nofile).current.unwrap_or(1 << 20);
     let limit = usize::try_from(limit).unwrap_or(1 << 20);
     limit - RESERVE.min(limit / 4)
 }
 
-/// Half of the descriptors that this process may have.
+/// Returns half of the descriptors that this process may have.
 pub(crate) fn descriptors() -> usize {
     let limit = getrlimit(Resource::Nofile).current.unwrap_or(1 << 20);
     usize::try_from(limit / 2).unwrap_or(512).min(1 << 20)

@@ -1,4 +1,5 @@
-//! Opens what is one step away from a descriptor, so that no step leads out of the tree.
+//! Opens an entry that is a single step away from a descriptor, so that no step leads out of the
+//! tree.
 
 use crate::held::nodes::Nodes;
 use crate::kernel::error::from_errno_on_node;
@@ -7,23 +8,23 @@ use rustix::fs::{Mode as HostMode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 use volary_core::Result;
 
-/// How often a name is resolved again when the tree changed meanwhile.
+/// How often a name is resolved again if the tree changes meanwhile.
 pub(crate) const TRIES_MAX: u32 = 16;
 
-/// A descriptor that nothing is read or written through.
+/// Flags for a descriptor by which nothing is read or written.
 pub(crate) const PATH: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// What nothing but files is opened with: nobody waits for the other end of a
-/// fifo, and no terminal becomes ours.
+/// Flags for opening files only. With these, opening a fifo does not wait, and a terminal does not
+/// become the controlling one.
 pub(crate) const SAFE: OFlags = OFlags::CLOEXEC
     .union(OFlags::NONBLOCK)
     .union(OFlags::NOCTTY);
 
-/// Opens the entry `name` of a directory, whatever may be done to the tree
-/// meanwhile. Without room for descriptors, nodes let go of some.
+/// Opens the entry `name` of a directory, whatever happens to the tree meanwhile. If descriptors
+/// run out, some held ones are closed.
 ///
 /// # Errors
-/// The host's; `XDEV` for a mount point.
+/// Those of the host; `XDEV` for a mount point.
 pub(crate) fn open_in(
     nodes: &Nodes,
     dir: impl AsFd,
@@ -35,12 +36,12 @@ pub(crate) fn open_in(
         | ResolveFlags::NO_MAGICLINKS
         | ResolveFlags::NO_SYMLINKS
         | ResolveFlags::NO_XDEV;
-    let mut tries = 0;
+    let (mut tries, mut released) = (0, false);
     loop {
         match rustix::fs::openat2(&dir, name, flags, mode, beneath) {
             Err(Errno::AGAIN) if tries < TRIES_MAX => tries += 1,
-            Err(Errno::MFILE) if tries == 0 => {
-                tries += 1;
+            Err(Errno::MFILE) if !released => {
+                released = true;
                 nodes.release();
             }
             opened => return opened,
@@ -48,7 +49,7 @@ pub(crate) fn open_in(
     }
 }
 
-/// Returns the directory that holds the one that `fd` is open for.
+/// Returns the parent of the directory that `fd` is open for.
 pub(crate) fn open_up(fd: &OwnedFd) -> Result<OwnedFd> {
     let flags = PATH | OFlags::DIRECTORY;
     rustix::fs::openat(fd, "..", flags, HostMode::empty()).map_err(from_errno_on_node)

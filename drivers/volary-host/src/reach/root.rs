@@ -6,21 +6,21 @@ use rustix::fd::OwnedFd;
 use std::sync::Arc;
 use volary_core::{NodeId, Result, StatFs};
 
-/// Where everything begins.
+/// The root of the volume.
 #[derive(Clone)]
 pub(crate) struct Root {
     pub(crate) node: NodeId,
-    /// Nothing is read through it.
+    /// A descriptor by which nothing is read.
     pub(crate) fd: Arc<OwnedFd>,
 }
 
 impl Root {
-    /// Returns a real descriptor of the directory.
+    /// Returns a descriptor by which the directory can be read.
     pub(crate) fn open(&self) -> Result<OwnedFd> {
         open_dir(&self.fd)
     }
 
-    /// Returns how much room its file system has.
+    /// Returns the size and the free space of its file system.
     pub(crate) fn statfs(&self) -> Result<StatFs> {
         let stat = rustix::fs::fstatvfs(&self.fd).map_err(from_errno)?;
         let bytes = |blocks: u64| blocks.saturating_mul(stat.f_frsize);

@@ -1,4 +1,4 @@
-//! Every way from a node to a descriptor of it, and what is noted of a node that is given out.
+//! Every way from a node to its descriptor, and the bookkeeping for nodes that are returned.
 
 use crate::held::attachment::Attachment;
 use crate::held::ids::Ids;
@@ -43,7 +43,7 @@ impl Tree {
         }
     }
 
-    /// Returns what a node is, and a descriptor of it.
+    /// Returns a node's kind, and a descriptor of it.
     ///
     /// # Errors
     /// `Stale`.
@@ -77,10 +77,9 @@ impl Tree {
         }
     }
 
-    /// Opens a node by its id; of one that was not given out (by this
-    /// attachment, lately), that it is beneath the root is found out first.
-    /// Descriptors of directories are held, as names will be looked up in them;
-    /// others are not, as they would keep the room of what is removed.
+    /// Opens a node by its id. A node that is not known is first verified to lie beneath the root.
+    /// Descriptors of directories are held, because names will be looked up in them. Others are
+    /// not, because they would keep the space of removed files allocated.
     fn by_id(&self, node: NodeId, kind: Option<FileKind>) -> Result<(FileKind, Arc<OwnedFd>)> {
         let fd = self.open_id(node, PATH)?;
         let kind = match kind {
@@ -101,10 +100,10 @@ impl Tree {
         Ok((kind, fd))
     }
 
-    /// Opens a node by its id; lets go of one that is gone.
+    /// Opens a node by its id, and forgets it if it is gone.
     ///
     /// # Errors
-    /// `Stale` if there is no such node; the host's.
+    /// `Stale` if there is no such node; those of the host.
     pub(crate) fn open_id(&self, node: NodeId, flags: OFlags) -> Result<OwnedFd> {
         self.nodes
             .with_descriptors(|| self.ids.open(node, flags))
@@ -121,7 +120,7 @@ impl Tree {
         self.nodes.hold(node, Arc::clone(fd));
     }
 
-    /// Finds a node again where it was found last.
+    /// Reopens a node at the place where it was found last.
     fn by_way(&self, node: NodeId) -> Result<Arc<OwnedFd>> {
         let (mut below, mut at) = (Vec::new(), node);
         let mut fd = loop {
@@ -159,7 +158,7 @@ impl Tree {
         if dir == self.root.node {
             return self.given(self.ids.of(&fd)?, None, None);
         }
-        // A removed directory has none above it.
+        // A removed directory has no parent.
         self.attr_by(dir, &fd)?;
         let up = open_up(&fd)?;
         let attr = self.ids.of(&up).map_err(|_| Kind::Stale)?;
@@ -169,8 +168,8 @@ impl Tree {
         self.given(attr, None, Some(up))
     }
 
-    /// Notes that a node is given out, found by `way`, and returns it. Without the
-    /// right to open by handle `fd` is held; with it, the id is enough.
+    /// Notes a node found by `way` as known, and returns its entry. `fd` is held only if nodes
+    /// cannot be opened by handle, because otherwise the id is enough.
     pub(crate) fn given(
         &self,
         attr: Attr,
@@ -192,8 +191,8 @@ impl Tree {
         Ok(Entry { node, attr })
     }
 
-    /// Returns what the host says of an entry that is not there, or of a directory that
-    /// is not: `Stale` for the latter.
+    /// Returns the error for a missing entry of a directory. It becomes `Stale` if the directory
+    /// itself is gone.
     pub(crate) fn in_dir(&self, dir: NodeId, fd: impl AsFd, e: Error) -> Error {
         if e != Kind::NotFound {
             return e;
@@ -205,7 +204,7 @@ impl Tree {
         }
     }
 
-    /// Returns the attributes of a node by a descriptor of it.
+    /// Returns the attributes of a node by its descriptor.
     ///
     /// # Errors
     /// `Stale` if it has neither a name nor an open.
@@ -228,10 +227,10 @@ impl Tree {
         seen.is_some_and(|seen| seen.kind == FileKind::File) && self.ids.open_by_handle()
     }
 
-    /// Returns a descriptor of what `name` leads to, for anything but its content.
+    /// Returns a path descriptor of the node that `name` leads to, which cannot read its content.
     ///
     /// # Errors
-    /// `CrossVolume` for a mount point; the host's.
+    /// `CrossVolume` for a mount point; those of the host.
     pub(crate) fn open_path(&self, dir: &OwnedFd, name: &[u8]) -> Result<OwnedFd> {
         self.open_in(dir, name, PATH, HostMode::empty())
             .map_err(from_errno)
@@ -240,7 +239,7 @@ impl Tree {
     /// Opens the entry `name` of a directory: see [`open_in`].
     ///
     /// # Errors
-    /// The host's; `XDEV` for a mount point.
+    /// Those of the host; `XDEV` for a mount point.
     pub(crate) fn open_in(
         &self,
         dir: impl AsFd,

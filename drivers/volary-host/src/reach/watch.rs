@@ -1,9 +1,9 @@
-//! News of what other processes change.
+//! Reports changes by other processes.
 //!
-//! The kernel (fanotify) tells by handles, which are node ids, and by which
-//! process: what this one did is passed over, as the session has told of it.
-//! Watched are the root and the directories that a descriptor is held for: those
-//! in which names were looked up or that were listed.
+//! The kernel (fanotify) identifies nodes by handles, which correspond to node ids, and names the
+//! process. Changes by this process are skipped, because the session has reported them. The watched
+//! directories are the root and those with a held descriptor, in which names were looked up or
+//! which were listed.
 
 use crate::held::attachment::Attachment;
 use crate::held::ids::Ids;
@@ -27,13 +27,13 @@ pub(crate) struct Watchers {
     all: RwLock<Vec<Weak<Watcher>>>,
 }
 
-/// One watch: a group of the kernel's.
+/// A watch: a fanotify group.
 struct Watcher {
     group: OwnedFd,
     stop: OwnedFd,
 }
 
-/// The thread that reads from a watch; ends with it.
+/// The thread that reads from a watch. It ends when this is dropped.
 struct Reading {
     watcher: Arc<Watcher>,
     thread: Option<JoinHandle<()>>,
@@ -41,7 +41,7 @@ struct Reading {
 
 impl Drop for Reading {
     fn drop(&mut self) {
-        // A counter that is full wakes the thread as well.
+        // If the counter is already full, it wakes the thread as well.
         let _ = rustix::io::write(&self.watcher.stop, &1_u64.to_ne_bytes());
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -49,10 +49,10 @@ impl Drop for Reading {
     }
 }
 
-/// After news, the thread rests so long, in nanoseconds: more of the same is
-/// then one piece of news, and who makes many changes is not held up by it.
+/// Nanoseconds that the thread rests after news. Repeated changes are then merged into one event,
+/// and a process that makes many changes is not slowed down.
 const REST: i64 = 10_000_000;
-/// How much news is read at once, in bytes.
+/// Bytes of news that are read at once.
 const ROOM: usize = 64 << 10;
 
 impl Watchers {
@@ -96,8 +96,8 @@ impl Watchers {
         Ok(Watch(Box::new(reading)))
     }
 
-    /// Watches the entries of a directory for every watcher. What the host has no
-    /// room to watch is not reported.
+    /// Watches the entries of a directory, for all watchers. A directory that the host has no room
+    /// to watch is ignored silently.
     pub(crate) fn watch_dir(&self, dir: &OwnedFd) {
         let mut ended = false;
         for watcher in &*self.all.read() {
@@ -113,7 +113,7 @@ impl Watchers {
 }
 
 impl Watcher {
-    /// Tells `sink` until the watch ends.
+    /// Reports changes to `sink` until the watch ends.
     fn tell(&self, ids: &Ids, sink: &dyn ChangeSink) {
         let mut room = vec![0; ROOM];
         let me = std::process::id();
@@ -140,7 +140,8 @@ impl Watcher {
         }
     }
 
-    /// Waits for the end, and for news if it is `heard`, for so many nanoseconds.
+    /// Waits up to `nanos` nanoseconds for the end, and with `heard` for news as well. Returns
+    /// whether the watch has ended.
     fn is_stopped(&self, nanos: Option<i64>, heard: bool) -> bool {
         let mut both = [
             PollFd::new(&self.stop, PollFlags::IN),
@@ -155,10 +156,10 @@ impl Watcher {
     }
 }
 
-/// What one event says: `struct fanotify_event_metadata` and what follows it.
+/// An event: `struct fanotify_event_metadata` and what follows it.
 struct Event<'a> {
     mask: u64,
-    /// The process that made the change; 0 if we may not know.
+    /// The process that made the change, or 0 if this process may not know it.
     by: u32,
     infos: &'a [u8],
 }
@@ -203,7 +204,7 @@ impl Event<'_> {
         }
     }
 
-    /// Returns the directory, and the node that changed in it or is it.
+    /// Returns the event's directory, and its node: one in the directory, or the directory itself.
     fn nodes(&self, ids: &Ids) -> (Option<NodeId>, Option<NodeId>) {
         let (mut dir, mut node) = (None, None);
         let mut rest = self.infos;

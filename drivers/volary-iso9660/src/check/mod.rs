@@ -1,4 +1,4 @@
-//! Checks a volume. Nothing is mended: the format is not for changes.
+//! Checks a volume. Nothing is repaired, because the format is read-only.
 
 use crate::attached::cache;
 use crate::choice::Names;
@@ -19,10 +19,10 @@ use volary_core::{
 use volary_ondisk::Findings;
 use volary_ondisk::findings::finding;
 
-/// Goes through everything, and tells what contradicts itself.
+/// Checks the whole volume, and reports contradictions.
 ///
 /// # Errors
-/// `Corrupt` if there is no volume to speak of; `Interrupted`; `Io`.
+/// `Corrupt` if there is no valid volume descriptor; `Interrupted`; `Io`.
 pub(crate) fn check(
     dev: Arc<dyn BlockDevice>,
     how: &Check,
@@ -69,7 +69,7 @@ struct Checking<'a> {
     findings: Findings<'a>,
     progress: &'a dyn Progress,
     files: u64,
-    /// Where directories begin.
+    /// The places where directories begin.
     dirs: HashSet<u64>,
 }
 
@@ -99,6 +99,8 @@ impl Checking<'_> {
         }
     }
 
+    /// Compares the path table with the directories.
+    ///
     /// # Errors
     /// `Io`.
     fn path_table(&mut self, table: Result<Vec<u8>>) -> Result<()> {
@@ -237,7 +239,7 @@ impl Visitor for Checking<'_> {
     }
 }
 
-/// Returns a finding that wants a code and a message.
+/// Returns a finding that still needs a code and a message.
 fn damage(offset: u64) -> Finding {
     finding(Severity::Damage, offset, "")
 }

@@ -1,4 +1,5 @@
-//! Prefetch: reads records and directories into the cache, in the order in which they lie.
+//! Prefetch: reads records and directories into the cache, in the order of their places on the
+//! device.
 
 use crate::directory::dir::I30;
 use crate::disk::ondisk::kind;
@@ -7,7 +8,7 @@ use crate::mft::records::Mft;
 use volary_core::{Ctx, NodeId, Prefetch};
 use volary_ondisk::ahead::{AHEAD_MAX, Stretch};
 
-/// What reads ahead: records, and indexes of directories.
+/// Prefetches records, and the indexes of directories.
 #[derive(Clone, Copy)]
 pub(crate) struct Ahead<'a> {
     mft: &'a Mft,
@@ -18,7 +19,7 @@ impl<'a> Ahead<'a> {
         Self { mft }
     }
 
-    /// Reads what the hint is about into the cache, as far as it can be read.
+    /// Reads what the hint names into the cache, as far as it can be read. Errors are ignored.
     pub(crate) fn prefetch(&self, cx: &Ctx<'_>, nodes: &[NodeId], what: Prefetch) {
         let goes_on = || cx.check_cancel().is_ok();
         let numbers = nodes.iter().map(|node| number_of(*node).0);
@@ -36,7 +37,7 @@ impl<'a> Ahead<'a> {
         }
     }
 
-    /// Adds where the blocks of a directory's index are.
+    /// Adds the places of the blocks of a directory's index.
     fn add_entries(&self, number: u64, blocks: &mut Vec<Stretch>) {
         let node = Node::of(self.mft, number).ok().filter(|node| node.is_dir());
         let stream = node.and_then(|node| {
@@ -46,7 +47,7 @@ impl<'a> Ahead<'a> {
         let Some(stream) = stream else { return };
         let cluster = self.mft.volume().cluster;
         let end = stream.size.min(AHEAD_MAX).div_ceil(cluster);
-        // One whose runs are damaged is told of when it is listed.
+        // Damaged runs are reported when the directory is listed.
         let _ = stream.each_run(self.mft, None, (0, end), |run| {
             if let Some(place) = run.place {
                 blocks.push((

@@ -1,4 +1,4 @@
-//! The file system.
+//! The implementation of `FileSystem`.
 
 use crate::attached::ahead::Ahead;
 use crate::attached::operations::{Attached, Open, What};
@@ -26,7 +26,7 @@ const CAPS: u32 = Caps::MODES
     | Caps::STABLE_COOKIES
     | Caps::EXTENTS;
 
-/// Bytes of a name of 255 units, each of up to three.
+/// The most bytes of a name: 255 units of UTF-16, each of up to three bytes.
 const NAME_MAX: u16 = 765;
 
 /// The resolution of times, in nanoseconds.
@@ -41,7 +41,7 @@ impl NtfsFs {
         })
     }
 
-    /// Puts an entry into the buffer; false if there is no room.
+    /// Puts an entry into the buffer. Returns false if there is no room.
     fn push(&self, dir: u64, entry: &DirEntry, out: &mut DirBuf) -> Result<bool> {
         if !is_shown(dir, entry.to.number, self.0.shows_system) {
             return Ok(true);
@@ -51,8 +51,8 @@ impl NtfsFs {
         Ok(out.push(entry.end, id, kind, &entry.shown(), attr))
     }
 
-    /// Returns the kind of an entry's node, and its attributes if they are wanted. One that is gone or damaged
-    /// is told as its name says.
+    /// Returns the kind of an entry's node, and its attributes if they are wanted. For a node that
+    /// is gone or damaged, the kind is the one that its name gives.
     fn kind_of(
         &self,
         entry: &DirEntry,
@@ -65,7 +65,8 @@ impl NtfsFs {
             _ => FileKind::Dir,
         };
         let may_be_other = fflag::REPARSE_POINT | fflag::SYSTEM;
-        // Special files have no bytes; names do not always tell of their extended attributes.
+        // A special file has no bytes. Only its extended attributes give its kind, and the flags of
+        // a name do not always show that there are any.
         let has_bytes = told == FileKind::Dir || entry.name.size > 0;
         let is_plain = flags & may_be_other == 0 && has_bytes;
         if is_plain && !wants_attr {
@@ -79,7 +80,7 @@ impl NtfsFs {
         }
     }
 
-    /// Finds a stream of a file in a directory: `FILE:STREAM`.
+    /// Finds a named stream of a file in a directory. Its name has the form `FILE:STREAM`.
     fn find_stream(&self, dir: &Directory, name: &[u8]) -> Result<Node> {
         let at = name.iter().rposition(|byte| *byte == b':');
         let (file, rest) = name.split_at_checked(at.unwrap_or(0)).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! An attached volume: everything that an operation works on.
+//! An attached volume: the state that operations work on.
 
 use crate::attributes::attr::{Attributes, Owner};
 use crate::attributes::form::{Form, Wsl};
@@ -21,7 +21,7 @@ use volary_core::{
 use volary_ondisk::SharedOpens;
 use volary_ondisk::findings::finding;
 
-/// Options of an attachment.
+/// Options for attaching.
 pub(crate) const OPTIONS: &[OptionSpec] = &[
     OptionSpec {
         name: "show_sys_files",
@@ -35,7 +35,7 @@ pub(crate) const OPTIONS: &[OptionSpec] = &[
     },
 ];
 
-/// The smallest cache that a volume can be attached with, in bytes.
+/// The least cache memory that a volume is attached with, in bytes.
 const MEMORY_MIN: u64 = 1 << 20;
 
 /// An open file or directory.
@@ -43,10 +43,10 @@ pub(crate) struct Open {
     pub(crate) what: What,
 }
 
-/// The file or directory that an open is of.
+/// The file or directory that was opened.
 pub(crate) enum What {
     Dir(Box<Directory>),
-    /// A file's data stream; `None` if it has none.
+    /// A file's content: its own, or a named stream's. `None` if there is none.
     File(Option<Box<Stream>>),
 }
 
@@ -63,7 +63,8 @@ pub(crate) struct Attached {
 
 impl Attached {
     /// # Errors
-    /// `Invalid` for an option; as [`Store::open`]; of the root.
+    /// `Invalid` for an unknown option; those of [`Store::open`]; those of reading the root
+    /// directory.
     pub(crate) fn new(dev: &Arc<dyn BlockDevice>, how: &Attach) -> Result<Self> {
         how.options.check_known(OPTIONS)?;
         let volume = Volume::read(&**dev)?;
@@ -101,7 +102,7 @@ impl Attached {
     }
 
     /// # Errors
-    /// `Stale` once it is detached.
+    /// `Stale` after the volume is detached.
     pub(crate) fn alive(&self) -> Result<()> {
         match self.detached.load(Ordering::Acquire) {
             true => Err(Kind::Stale.into()),
@@ -118,13 +119,13 @@ impl Attached {
         self.untold.lock().take()
     }
 
-    /// Returns whether a record is one of the volume's own that are not shown.
+    /// Returns whether a record is one of the volume's own files, which are not shown.
     pub(crate) fn is_hidden(&self, number: u64) -> bool {
         number < number::FIRST_USER && number != number::ROOT && !self.shows_system
     }
 
     /// # Errors
-    /// `Stale`, `Corrupt`, `Io`.
+    /// `Stale` for a node that is gone or hidden, or after the volume is detached; `Corrupt`; `Io`.
     pub(crate) fn load(&self, id: NodeId) -> Result<Node> {
         self.alive()?;
         let (number, _) = crate::files::node::number_of(id);
@@ -134,12 +135,12 @@ impl Attached {
         Node::read(self.store.mft(), id)
     }
 
-    /// Returns what tells the attributes of nodes.
+    /// Returns the reader of nodes' attributes.
     pub(crate) fn attributes(&self) -> Attributes<'_> {
         self.store.attributes(&self.owner)
     }
 
-    /// Returns the entry of a name in a directory.
+    /// Returns the entry with a name in a directory.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
@@ -150,7 +151,8 @@ impl Attached {
     /// Opens a node for reading.
     ///
     /// # Errors
-    /// `Unsupported` for what is encrypted, and what is not in the file; `Corrupt`; `Io`.
+    /// `Unsupported` for encrypted content, and for content that is not stored in the file;
+    /// `Stale`; `Corrupt`; `Io`.
     pub(crate) fn open(&self, id: NodeId) -> Result<OpenId> {
         let node = self.load(id)?;
         let mft = self.store.mft();
@@ -188,7 +190,7 @@ impl Attached {
         self.opens.remove(open).map(drop)
     }
 
-    /// Returns how full the volume is.
+    /// Returns the volume's size and its free space.
     pub(crate) fn statfs(&self) -> StatFs {
         let volume = self.store.volume();
         let (clusters, records) = *self.free.get_or_init(|| bitmap::free(self.store.mft()));

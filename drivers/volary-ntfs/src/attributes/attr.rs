@@ -1,4 +1,4 @@
-//! Attributes of nodes as others see them.
+//! Attributes of nodes, in the form of the interface.
 
 use crate::attributes::form::{Form, Wsl};
 use crate::attributes::secure::Secure;
@@ -8,7 +8,7 @@ use crate::files::node::Node;
 use crate::mft::records::Mft;
 use volary_core::{Attr, FileKind, Result, Time};
 
-/// The owner of nodes without one, and whether security descriptors count.
+/// The owner of nodes for which the volume names none, and whether security descriptors are used.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Owner {
     pub(crate) uid: u32,
@@ -17,22 +17,22 @@ pub(crate) struct Owner {
     pub(crate) by_descriptors: bool,
 }
 
-/// Steps of 100 ns of a second.
+/// A second, in units of 100 ns.
 const STEPS: i64 = 10_000_000;
 /// Seconds from 1601 to 1970.
 const EPOCH: i64 = 11_644_473_600;
 
-/// Converts a time in steps of 100 ns since 1601.
+/// Converts a time in units of 100 ns since 1601.
 pub(crate) fn time(stored: u64) -> Time {
     let stored = stored.cast_signed();
     let nanos = u32::try_from(stored.rem_euclid(STEPS) * 100).unwrap_or(0);
     Time::new(stored.div_euclid(STEPS) - EPOCH, nanos)
 }
 
-/// Sizes: of the content, and of what it takes.
+/// Two sizes: of the content, and of the space allocated for it.
 type Sizes = (u64, u64);
 
-/// What tells the attributes of nodes.
+/// The reader of nodes' attributes.
 #[derive(Clone, Copy)]
 pub(crate) struct Attributes<'a> {
     mft: &'a Mft,
@@ -45,7 +45,7 @@ impl<'a> Attributes<'a> {
         Self { mft, secure, owner }
     }
 
-    /// Returns what a node is, and its attributes.
+    /// Returns the form of a node, and its attributes.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
@@ -104,7 +104,7 @@ impl<'a> Attributes<'a> {
         Ok(stream.map_or((0, 0), |stream| (stream.size, stream.taken)))
     }
 
-    /// Counts names, without DOS's short names.
+    /// Counts names. The short names of DOS do not count.
     fn links(&self, node: &Node) -> Result<u32> {
         let told = u32::from(node.record.head.links.get());
         if told <= 1 || node.record.is_dir() {

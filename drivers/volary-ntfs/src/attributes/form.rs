@@ -1,5 +1,5 @@
-//! What a node is: a file or a directory, or one of the kinds that Windows has no files of, which
-//! WSL, Interix and ntfs-3g keep in their ways.
+//! The form of a node: a file, a directory, or one of the kinds that Windows does not have. WSL,
+//! Interix and ntfs-3g each store these in their own way.
 
 use crate::attributes::reparse::{self, Reparse};
 use crate::disk::names::{units, wtf8};
@@ -8,22 +8,22 @@ use crate::files::node::Node;
 use crate::mft::records::Mft;
 use volary_core::{Error, FileKind, Kind, Result};
 
-/// Most bytes of extended attributes.
+/// The most bytes of extended attributes.
 pub(crate) const EA_MAX: u64 = 64 << 10;
-/// Longest target that Interix keeps, in bytes of UTF-16.
+/// The longest symlink target that Interix stores, in bytes of UTF-16.
 const INTERIX_MAX: u64 = 2 * 4096;
-/// What Interix begins its special files with.
+/// The length of the signature at the start of Interix's special files.
 const INTERIX_LEN: usize = 8;
 
-/// What a node is.
+/// The form of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     Dir,
     File,
     Link(Vec<u8>),
-    /// A special file, with a device's numbers.
+    /// A special file, with its device number.
     Special(FileKind, u64),
-    /// A file or directory under a tag that is not known.
+    /// A file or directory whose reparse tag is unknown here.
     Other(FileKind, u32),
 }
 
@@ -38,7 +38,7 @@ impl Form {
     }
 }
 
-/// Owner, group, mode and device that WSL keeps in extended attributes.
+/// The owner, group, mode and device number that WSL stores in extended attributes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Wsl {
     pub(crate) uid: Option<u32>,
@@ -47,14 +47,14 @@ pub(crate) struct Wsl {
     pub(crate) rdev: Option<u64>,
 }
 
-/// An extended attribute of OS/2, as `$EA` has it.
+/// An extended attribute of OS/2, as `$EA` stores it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Ea<'a> {
     pub(crate) name: &'a [u8],
     pub(crate) value: &'a [u8],
 }
 
-/// Reads `$EA` ([MS-FSCC] 2.4.16), as far as it makes sense.
+/// Reads `$EA` ([MS-FSCC] 2.4.16), up to the first entry that is invalid.
 pub(crate) fn eas(value: &[u8]) -> Vec<Ea<'_>> {
     let (mut all, mut rest) = (Vec::new(), value);
     while let Some((&[a, b, c, d, _, name_len, low, high], after)) = rest.split_first_chunk::<8>() {
@@ -68,7 +68,7 @@ pub(crate) fn eas(value: &[u8]) -> Vec<Ea<'_>> {
         all.push(Ea { name, value });
         let next = u32::from_le_bytes([a, b, c, d]);
         let next = usize::try_from(next).unwrap_or(usize::MAX);
-        // The last may say 0 or where the value ends.
+        // In the last entry, this is 0 or leads to the end of the value.
         if next < 8 {
             break;
         }
@@ -78,7 +78,7 @@ pub(crate) fn eas(value: &[u8]) -> Vec<Ea<'_>> {
 }
 
 impl Wsl {
-    /// Reads what WSL keeps of a node.
+    /// Reads what WSL stores for a node.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
@@ -117,7 +117,7 @@ fn is_special(kind: FileKind) -> bool {
 }
 
 impl Form {
-    /// Returns what a node is.
+    /// Returns the form of a node.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
@@ -147,7 +147,7 @@ impl Form {
         if flags & fflag::SYSTEM != 0 && !node.is_dir() {
             return Self::interix(mft, node);
         }
-        // Linux's ntfs3 keeps the kind in the mode alone.
+        // Linux's ntfs3 stores the kind in the mode only.
         let kind = wsl.mode.and_then(FileKind::from_mode);
         if let Some(kind) = kind.filter(|kind| is_special(*kind) && !node.is_dir()) {
             return Ok(Self::Special(kind, wsl.rdev.unwrap_or(0)));
@@ -155,9 +155,10 @@ impl Form {
         Ok(plain)
     }
 
-    /// Returns what a file with DOS's system attribute is: it may be a special file of Interix.
+    /// Returns the form of a file with the system attribute of DOS, which may be a special file of
+    /// Interix.
     fn interix(mft: &Mft, node: &Node) -> Result<Self> {
-        // What cannot be read so is told when it is read.
+        // Any damage of the content is reported when it is read.
         let Ok(Some(stream)) = node.stream(mft, kind::DATA, &[]) else {
             return Ok(Self::File);
         };

@@ -1,5 +1,5 @@
-//! What there is to know of a node but its content: what it is, its owner, mode and times, its extended
-//! attributes. May use all rooms above.
+//! The metadata of a node: its form, owner, mode, times and extended attributes. May use all rooms
+//! above.
 
 pub(crate) mod attr;
 pub(crate) mod form;

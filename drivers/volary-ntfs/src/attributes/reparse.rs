@@ -1,12 +1,12 @@
-//! Reparse points: what stands for a file that is something else.
+//! Reparse points, which make a file stand for something else.
 
 use crate::disk::names::{units, wtf8};
 use volary_core::FileKind;
 
-/// Longest value, in bytes.
+/// The longest value, in bytes.
 pub(crate) const LEN_MAX: u64 = 16 << 10;
 
-/// Bytes before the data of a tag: the tag, their length, and two that are not used.
+/// The bytes before the data: the tag, the length of the data, and two unused bytes.
 const HEAD: usize = 8;
 
 mod tag {
@@ -19,7 +19,7 @@ mod tag {
     pub(super) const LX_BLK: u32 = 0x8000_0026;
 }
 
-/// Names of tags whose files hold something that is not read here.
+/// The names of tags whose content is not read here.
 const NAMES: &[(u32, &str)] = &[
     (0x8000_0013, "deduplicated"),
     (0x8000_0017, "compressed by WOF"),
@@ -31,22 +31,22 @@ const NAMES: &[(u32, &str)] = &[
     (0x8000_0009, "on a cluster shared volume"),
 ];
 
-/// Files that a service keeps elsewhere have tags of this form.
+/// The form of the tags of files whose content a cloud service holds.
 const CLOUD: u32 = 0x9000_001a;
 const CLOUD_MASK: u32 = 0xffff_0fff;
 
-/// What a reparse point says that a file is.
+/// The meaning of a reparse point.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Reparse {
     /// A symlink, with its target.
     Link(Vec<u8>),
-    /// What WSL keeps beside its extended attributes.
+    /// A special file of WSL. Its device number is in extended attributes.
     Special(FileKind),
-    /// Something that is not known here.
+    /// Another tag, which is unknown here.
     Other(u32),
 }
 
-/// Returns what a tag is, in words.
+/// Returns the meaning of a tag, in words.
 pub(crate) fn words(tag: u32) -> String {
     let known = NAMES
         .iter()
@@ -59,12 +59,12 @@ pub(crate) fn words(tag: u32) -> String {
     }
 }
 
-/// Returns the tag of a value.
+/// Returns the tag at the start of a value.
 pub(crate) fn tag_of(value: &[u8]) -> Option<u32> {
     value.first_chunk().map(|word| u32::from_le_bytes(*word))
 }
 
-/// Reads a value ([MS-FSCC] 2.1.2); `None` if it contradicts itself.
+/// Reads a value ([MS-FSCC] 2.1.2). Returns `None` if it contradicts itself.
 pub(crate) fn parse(value: &[u8]) -> Option<Reparse> {
     let tag = tag_of(value)?;
     let len = value.get(4..6).and_then(|two| two.first_chunk())?;
@@ -72,7 +72,7 @@ pub(crate) fn parse(value: &[u8]) -> Option<Reparse> {
     Some(match tag {
         tag::SYMLINK => Reparse::Link(target(data, 12)?),
         tag::MOUNT_POINT => Reparse::Link(target(data, 8)?),
-        // A version and the target in UTF-8.
+        // A version, then the target in UTF-8.
         tag::LX_SYMLINK => Reparse::Link(data.get(4..)?.to_vec()),
         tag::AF_UNIX => Reparse::Special(FileKind::Socket),
         tag::LX_FIFO => Reparse::Special(FileKind::Fifo),
@@ -82,7 +82,8 @@ pub(crate) fn parse(value: &[u8]) -> Option<Reparse> {
     })
 }
 
-/// Returns the target of a symlink or a mount point, whose names stand `head` bytes after the start.
+/// Returns the target of a symlink or mount point. Its names begin `head` bytes after the start of
+/// the data.
 fn target(data: &[u8], head: usize) -> Option<Vec<u8>> {
     let word = |at: usize| {
         let two = data.get(at..at + 2)?.first_chunk()?;
@@ -101,7 +102,7 @@ fn target(data: &[u8], head: usize) -> Option<Vec<u8>> {
     Some(readable(&chosen))
 }
 
-/// Returns a path of Windows as others write paths: `\??\` at its start goes, and backslashes turn.
+/// Returns a path of Windows with `/` in the place of backslashes, and without `\??\` at its start.
 fn readable(path: &[u16]) -> Vec<u8> {
     let path = wtf8(path);
     let path = path.strip_prefix(br"\??\").unwrap_or(&path);

@@ -1,4 +1,4 @@
-//! The security descriptors of nodes: their own, and those of `$Secure`, which many share.
+//! The security descriptors of nodes: their own, and the shared ones in `$Secure`.
 
 use crate::directory::index::Index;
 use crate::disk::ondisk::{SecurityHead, kind, number};
@@ -9,32 +9,32 @@ use std::sync::Arc;
 use volary_core::{Kind, Result};
 use zerocopy::FromBytes;
 
-/// Longest security descriptor, in bytes.
+/// The longest security descriptor, in bytes.
 const DESCRIPTOR_MAX: u64 = 64 << 10;
 
-/// The names of the stream of all descriptors, and of its index by id.
+/// The names of the stream with all descriptors, and of its index by id.
 const SDS: [u16; 4] = [0x24, 0x53, 0x44, 0x53];
 const SII: [u16; 4] = [0x24, 0x53, 0x49, 0x49];
 
-/// Descriptors of `$Secure` that are kept.
+/// How many descriptors of `$Secure` are kept in memory.
 const KEPT_MAX: usize = 64;
 
-/// A descriptor, if there is one of its id.
+/// A descriptor, or `None` if `$Secure` has none with its id.
 type Shared = Option<Arc<[u8]>>;
 
-/// The security descriptors of a volume. Those of `$Secure` that were read before are kept.
+/// The security descriptors of a volume. Keeps those of `$Secure` that were read recently.
 #[derive(Default)]
 pub(crate) struct Secure(Mutex<Vec<(u32, Shared)>>);
 
 impl Secure {
-    /// Returns what was read of an id, if it was.
+    /// Returns the kept result for an id. `None` if the id was not read yet.
     fn get(&self, id: u32) -> Option<Shared> {
         let kept = self.0.lock();
         let found = kept.iter().find(|(of, _)| *of == id);
         found.map(|(_, kept)| kept.clone())
     }
 
-    /// Keeps what was read.
+    /// Keeps the result for an id.
     fn keep(&self, id: u32, found: Shared) {
         let mut kept = self.0.lock();
         if kept.len() >= KEPT_MAX {
@@ -43,7 +43,8 @@ impl Secure {
         kept.push((id, found));
     }
 
-    /// Returns the security descriptor of a node: its own, or the one that it shares with others.
+    /// Returns the security descriptor of a node: its own, or the one that it shares with other
+    /// nodes.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
@@ -64,7 +65,7 @@ impl Secure {
     }
 }
 
-/// Returns the security descriptor that `$Secure` stores under an id; `None` if it stores none.
+/// Returns the security descriptor with an id in `$Secure`. `None` if there is none.
 ///
 /// # Errors
 /// `Corrupt`; `Io`.

@@ -1,6 +1,6 @@
-//! Security descriptors ([MS-DTYP] 2.4.6), and what owners and modes are made of them.
+//! Security descriptors ([MS-DTYP] 2.4.6), and the owners and modes that they give.
 
-/// Owner, group and permissions, as a security descriptor gives them.
+/// The owner, group and permissions that a security descriptor gives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Owned {
     pub(crate) uid: Option<u32>,
@@ -8,7 +8,7 @@ pub(crate) struct Owned {
     pub(crate) mode: Option<u32>,
 }
 
-/// A security identifier: its authority, and the numbers below it.
+/// A security identifier: its authority and its subauthorities.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Sid {
     authority: u64,
@@ -32,13 +32,13 @@ impl Sid {
         self.authority == authority && self.subs == subs
     }
 
-    /// Everybody, or everybody who has logged on.
+    /// Returns whether it stands for everybody, or for all authenticated users.
     fn is_all(&self) -> bool {
         self.is(1, &[0]) || self.is(5, &[11])
     }
 
-    /// Returns the number of a user, or of a group: of Samba's and NFS's own identifiers, of those that
-    /// ntfs-3g makes up, and root for the system and administrators.
+    /// Returns the number of a user or group. Known are the identifiers of Samba and of NFS, and
+    /// those that ntfs-3g generates. The system and the administrators count as root.
     fn number(&self, is_group: bool) -> Option<u32> {
         let odd = u32::from(is_group);
         match (self.authority, self.subs.as_slice()) {
@@ -56,9 +56,9 @@ impl Sid {
     }
 }
 
-/// Rights of files, by the permissions that they are.
+/// Rights of files, each with its permission bits.
 const RIGHTS: [(u32, u32); 3] = [(0x1, 4), (0x2, 2), (0x20, 1)];
-/// Rights that stand for several: all, execute, write, read.
+/// Generic rights, each with its permission bits: all, execute, write, read.
 const GENERIC: [(u32, u32); 4] = [
     (0x1000_0000, 7),
     (0x2000_0000, 1),
@@ -74,14 +74,14 @@ fn bits(mask: u32) -> u32 {
     of.fold(0, |all, (_, bits)| all | bits)
 }
 
-/// An entry of a list: whether it grants, whom, and what.
+/// An entry of an access control list: whether it grants or denies, to whom, and which permissions.
 struct Ace {
     grants: bool,
     who: Sid,
     bits: u32,
 }
 
-/// Returns the entries of a list that are of the object itself.
+/// Returns the entries of an access control list that apply to the object itself.
 fn aces(list: &[u8]) -> Option<Vec<Ace>> {
     let &[_, _, _, _, low, high, _, _] = list.first_chunk::<8>()?;
     let count = u16::from_le_bytes([low, high]);
@@ -90,7 +90,7 @@ fn aces(list: &[u8]) -> Option<Vec<Ace>> {
         let &[kind, flags, low, high, a, b, c, d] = rest.first_chunk::<8>()?;
         let len = usize::from(u16::from_le_bytes([low, high]));
         let own = rest.get(..len).filter(|own| own.len() >= 8)?;
-        // Those that only what is below inherits say nothing here.
+        // An inherit-only entry does not apply to the object itself.
         let is_own = flags & 0x8 == 0;
         if is_own && kind < 2 {
             all.push(Ace {
@@ -105,7 +105,7 @@ fn aces(list: &[u8]) -> Option<Vec<Ace>> {
 }
 
 impl Owned {
-    /// Reads a descriptor. Parts that make no sense are left out.
+    /// Reads a descriptor. Leaves out parts that are invalid.
     pub(crate) fn of(descriptor: &[u8]) -> Self {
         let word = |at: usize| {
             let four = descriptor.get(at..at + 4)?.first_chunk()?;
@@ -123,8 +123,8 @@ impl Owned {
     }
 }
 
-/// Returns the permissions of owner, group and others. Whoever is granted something by an entry has it
-/// unless one before refuses it.
+/// Returns the permissions of owner, group and others. For each permission, the first entry that
+/// grants or denies it counts.
 fn mode(aces: &[Ace], owner: Option<&Sid>, group: Option<&Sid>) -> u32 {
     let of = |is_in: &dyn Fn(&Ace) -> bool| {
         let (mut granted, mut refused) = (0, 0);
@@ -137,7 +137,7 @@ fn mode(aces: &[Ace], owner: Option<&Sid>, group: Option<&Sid>) -> u32 {
         granted
     };
     let others = of(&|ace| ace.who.is_all());
-    // Where owner and group are one, ntfs-3g keeps the owner's entry first, then the group's.
+    // If the owner is also the group, ntfs-3g stores the owner's entry first, then the group's.
     let (mut own, mut own_of_group) = (None, None);
     if owner == group {
         let mut both = aces.iter().filter(|ace| Some(&ace.who) == owner);

@@ -1,4 +1,5 @@
-//! Extended attributes: named streams, and what Windows keeps that has no other place.
+//! Extended attributes: named streams, and Windows metadata that has no other place in the
+//! interface.
 
 use crate::attributes::form::EA_MAX;
 use crate::attributes::reparse;
@@ -9,7 +10,7 @@ use crate::files::node::Node;
 use crate::mft::records::Mft;
 use volary_core::{Error, Kind, Result};
 
-/// Longest value, as Linux has it, in bytes. Longer streams are read by their own names.
+/// The longest value, in bytes: Linux's limit. Longer streams can be read as `FILE:STREAM`.
 pub(crate) const VALUE_MAX: u64 = 64 << 10;
 
 const USER: &[u8] = b"user.";
@@ -27,7 +28,8 @@ impl<'a> Xattrs<'a> {
         Self { mft, secure, node }
     }
 
-    /// Returns the names of attributes: of named streams. Those of the system are there if asked for.
+    /// Returns the names of the extended attributes: those of named streams. Those with the prefix
+    /// `system.` are not listed, but can be read.
     pub(crate) fn names(&self) -> Vec<Vec<u8>> {
         if self.node.stream != 0 {
             return Vec::new();
@@ -39,10 +41,10 @@ impl<'a> Xattrs<'a> {
             .collect()
     }
 
-    /// Returns the value of an attribute.
+    /// Returns the value of an extended attribute.
     ///
     /// # Errors
-    /// `NoXattr`; `TooBig`; `Unsupported` for what is encrypted; `Corrupt`; `Io`.
+    /// `NoXattr`; `TooBig`; `Unsupported` for an encrypted stream; `Corrupt`; `Io`.
     pub(crate) fn value(&self, name: &[u8]) -> Result<Vec<u8>> {
         let (mft, node) = (self.mft, self.node);
         if node.stream != 0 {
@@ -92,7 +94,8 @@ impl<'a> Xattrs<'a> {
     }
 }
 
-/// Birth, change of the content, access, change of the record, as they are stored.
+/// Returns the times as they are stored: birth, change of the content, access, change of the
+/// record.
 fn times(node: &Node) -> Result<Vec<u8>> {
     let (standard, _) = node.standard()?;
     let all = [

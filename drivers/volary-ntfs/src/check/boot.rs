@@ -1,4 +1,4 @@
-//! What is there twice: the boot sector, and the first records.
+//! Checks what is stored twice: the boot sector, and the first records.
 
 use crate::disk::ondisk::{BOOT_LEN, kind, number};
 use crate::files::node::Node;
@@ -40,7 +40,7 @@ fn sectors(dev: &dyn BlockDevice, store: &Store, findings: &mut Reporter<'_>) ->
     Ok(())
 }
 
-/// Compares where the mirror is, as the boot sector and as its own record say.
+/// Compares the place of the mirror in the boot sector with the one in the mirror's record.
 fn place(store: &Store, findings: &mut Reporter<'_>) -> Result<()> {
     let first = |store: &Store| {
         let mft = store.mft();
@@ -58,19 +58,20 @@ fn place(store: &Store, findings: &mut Reporter<'_>) -> Result<()> {
             });
             Ok(())
         }
-        // What is wrong with the record is told with it.
+        // The scan reports any damage of the record itself.
         _ => Ok(()),
     }
 }
 
-/// Compares the first records with the mirror's.
+/// Compares the first records with their copies in the mirror.
 fn mirror(store: &Store, findings: &mut Reporter<'_>) -> Result<()> {
     for number in 0..number::MIRRORED {
         let own = match store.mft().record_itself(number) {
             Err(e) if ends(&e) => return Err(e),
             Err(e) if e == Kind::Stale => continue,
             Err(e) => {
-                // The scan takes it from the mirror, and does not meet this.
+                // The scan reads this record from the mirror, and therefore does not see the
+                // damage.
                 findings.tell(&Finding {
                     code: "record",
                     ..met(&e)
@@ -96,8 +97,8 @@ fn mirror(store: &Store, findings: &mut Reporter<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Returns whether what both records have in use is the same. What the update sequence put into their
-/// sectors may differ.
+/// Returns whether the used parts of both records are the same. What the update sequence put into
+/// their sectors may differ.
 fn is_same(own: &Record, other: &Record) -> bool {
     let part = |record: &Record| {
         let from = usize::from(record.head.attrs_offset.get());

@@ -1,4 +1,4 @@
-//! Bitmaps, against what was seen in use.
+//! Compares the bitmaps with what was found in use.
 
 use super::record_bits::RecordBits;
 use super::records::{All, RESERVED};
@@ -45,7 +45,7 @@ fn clusters(store: &Store, all: &All, findings: &mut Reporter<'_>) -> Result<()>
             ..damage(at, words)
         });
     }
-    // What could not be looked at may be whose they are.
+    // If some metadata could not be read, the clusters may belong to it.
     if let Some(first) = first.filter(|_| !all.is_partial && !all.is_crossed) {
         let words =
             format!("{lost} clusters are marked as in use that are nobody's, the first {first}");

@@ -1,4 +1,5 @@
-//! Checks a volume. Nothing is mended: the driver reads only. May use all rooms but `attached`.
+//! Checks a volume. Nothing is repaired, because the driver only reads. May use all rooms but
+//! `attached`.
 
 mod boot;
 mod maps;
@@ -22,10 +23,10 @@ use volary_core::{
 };
 use volary_ondisk::reporter::{Reporter, damage, ends, instead, met};
 
-/// Checks the whole volume, and reports what contradicts itself.
+/// Checks the whole volume, and reports contradictions.
 ///
 /// # Errors
-/// `Invalid` for an option; `Corrupt` if there is no volume to speak of; `Interrupted`; `Io`.
+/// `Invalid` for an unknown option; `Corrupt` if the volume cannot be opened; `Interrupted`; `Io`.
 pub(crate) fn check(
     dev: &Arc<dyn BlockDevice>,
     check: &Check,
@@ -63,7 +64,7 @@ pub(crate) fn check(
     })
 }
 
-/// What can be said of the volume as a whole.
+/// Checks what concerns the volume as a whole: its size, its state, and the table of upper case.
 fn head(store: &Store, findings: &mut Reporter<'_>) -> Result<()> {
     let volume = store.volume();
     if volume.size() > volume.device {

@@ -1,4 +1,4 @@
-//! Directories: what they have, against the names that files have.
+//! Compares the entries of directories with the names in the files' records.
 
 use super::path::path;
 use super::records::{All, RESERVED};
@@ -40,7 +40,7 @@ fn directory(
     findings: &mut Reporter<'_>,
 ) -> Result<()> {
     let read = Node::of(store.mft(), number).and_then(|node| {
-        // $Extend/$Secure and their kin are indexes of other things.
+        // `$Extend/$Secure` and similar records are indexes of other things than names.
         match node.is_dir() && node.has(kind::INDEX_ROOT) && !has_names(&node) {
             true => Ok(None),
             false => Directory::of(store.mft(), &node).map(Some),
@@ -69,14 +69,14 @@ fn has_names(node: &Node) -> bool {
         .any(|name| *name == I30)
 }
 
-/// Compares the names of each file with those that directories have.
+/// Compares the names in each file's record with the entries of directories.
 fn names(all: &All, findings: &mut Reporter<'_>) {
     let files = all
         .nodes
         .iter()
         .filter(|(number, _)| !RESERVED.contains(number));
     for (number, seen) in files.filter(|(_, seen)| !seen.is_named_as_listed()) {
-        // Where directories could not be looked at, names are missing that are there.
+        // If some directories could not be read, their entries are missing here.
         if all.is_partial {
             return;
         }
@@ -97,7 +97,7 @@ fn names(all: &All, findings: &mut Reporter<'_>) {
     }
 }
 
-/// Checks that each directory's parents lead to the root.
+/// Checks that the parents of each directory lead to the root.
 fn paths(dirs: &[u64], all: &All, findings: &mut Reporter<'_>) {
     let mut good = BTreeSet::from([number::ROOT]);
     for dir in dirs.iter().filter(|dir| !RESERVED.contains(dir)) {
@@ -106,7 +106,8 @@ fn paths(dirs: &[u64], all: &All, findings: &mut Reporter<'_>) {
             at = all.nodes.get(&at).map_or(0, |seen| seen.parent);
         }
         let is_good = good.contains(&at);
-        // Those that lie in it are not told as well.
+        // The directories on the way count as good from here on, so that only the first is
+        // reported.
         good.append(&mut way);
         let is_listed = all
             .nodes

@@ -1,4 +1,4 @@
-//! Paths of what a check finds.
+//! Paths for findings.
 
 use super::records::All;
 use crate::disk::names::wtf8;
@@ -6,10 +6,10 @@ use crate::disk::ondisk::number;
 use crate::files::node::Node;
 use crate::mft::records::Mft;
 
-/// Names of a path that are put together.
+/// The most names in a path.
 const NAMES_MAX: usize = 64;
 
-/// Returns the path of a directory, or of a name in it, as far as directories are known by now.
+/// Returns the path of a directory, or of a name in it, as far as it can be found.
 pub(super) fn path(mft: &Mft, all: &All, dir: u64, name: Option<&[u8]>) -> Vec<u8> {
     let mut parts: Vec<Vec<u8>> = name.map(<[u8]>::to_vec).into_iter().collect();
     let mut at = dir;

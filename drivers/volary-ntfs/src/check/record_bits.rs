@@ -3,7 +3,7 @@
 use crate::files::bitmap::Bitmap;
 use crate::mft::records::Mft;
 
-/// The records that are marked as in use; all of them if the bitmap cannot be read.
+/// The bitmap of the records in use. If it cannot be read, all records count as in use.
 pub(super) struct RecordBits<'a> {
     bits: Option<Bitmap<'a>>,
 }

@@ -1,4 +1,5 @@
-//! Records and their attributes: whom clusters belong to, and what belongs together.
+//! Checks records and their attributes: the owners of clusters, and how records refer to each
+//! other.
 
 use super::record_bits::RecordBits;
 use crate::attributes::form::{Form, Wsl};
@@ -16,10 +17,10 @@ use volary_core::{Error, FileKind, Finding, Kind, Result};
 use volary_ondisk::reporter::{Reporter, damage, ends, met};
 use volary_ondisk::{Bits, Ranges};
 
-/// Records between the volume's own and the first of files, which are kept for the volume.
+/// The records that NTFS reserves, between its own files and the first ordinary file.
 pub(super) const RESERVED: std::ops::Range<u64> = 12..24;
 
-/// A record that begins a file.
+/// What is known about a base record.
 #[derive(Clone, Copy)]
 pub(super) struct Seen {
     pub(super) sequence: u16,
@@ -27,32 +28,33 @@ pub(super) struct Seen {
     pub(super) at: u64,
     /// The names in its record: the sum of their hashes, and their number.
     own: (u64, u32),
-    /// The same of the names that directories have for it.
+    /// The same for the entries that directories have for it.
     listed: (u64, u32),
-    /// The directory that has the first of these; 0 if none has.
+    /// The first directory found with an entry for it; 0 if there is none.
     pub(super) parent: u64,
 }
 
-/// What the check knows of the volume.
+/// What the check knows about the volume.
 #[derive(Default)]
 pub(super) struct All {
-    /// Clusters in use, as runs have them, and their number.
+    /// The clusters that runs use, and their number.
     pub(super) clusters: Ranges,
     pub(super) taken: u64,
     pub(super) nodes: BTreeMap<u64, Seen>,
-    /// Records in use: base records and extension records.
+    /// The records in use: base records and extension records.
     pub(super) records: Bits,
     pub(super) files: u64,
     pub(super) dirs: u64,
-    /// A record could not be read: clusters that no record seems to own may be its.
+    /// Whether some metadata could not be read. Clusters that seem to have no owner may belong to
+    /// it.
     pub(super) is_partial: bool,
-    /// A run is missing from `clusters`, because another file owns a part of it.
+    /// Whether a run is missing from `clusters`, because another file owns a part of it.
     pub(super) is_crossed: bool,
 }
 
 impl All {
-    /// Notes a name that a directory has. Returns what is known of its file; `None` if that is not
-    /// in use.
+    /// Notes an entry of a directory. Returns what is known about its file, or `None` if the record
+    /// is not in use.
     pub(super) fn list(&mut self, dir: u64, to: Reference, name: &NameOf) -> Option<Seen> {
         let seen = self.nodes.get_mut(&to.number)?;
         if seen.sequence != to.sequence {
@@ -67,7 +69,7 @@ impl All {
 }
 
 impl Seen {
-    /// Returns whether directories have the names that it has.
+    /// Returns whether directories have exactly the names in its record.
     pub(super) fn is_named_as_listed(&self) -> bool {
         self.own == self.listed
     }
@@ -77,7 +79,7 @@ impl Seen {
     }
 }
 
-/// Adds a name to a sum that does not depend on the order.
+/// Adds a name to a sum that does not depend on the order of the names.
 fn add(sum: &mut (u64, u32), dir: u64, name: &NameOf) {
     let mut hasher = DefaultHasher::new();
     (dir, &name.name, name.space).hash(&mut hasher);
@@ -91,10 +93,11 @@ pub(super) struct Records<'a, 'f> {
     bits: &'a RecordBits<'a>,
     findings: &'a mut Reporter<'f>,
     all: All,
-    /// Extension records: those that name a base record, and those that attribute lists name.
+    /// Extension records that were found, with their base record and place; then those that
+    /// attribute lists name.
     extensions: BTreeMap<u64, (u64, u64)>,
     listed: BTreeSet<u64>,
-    /// Security ids in use, each with a record that has it.
+    /// The security ids in use, each with one record that has it.
     ids: BTreeMap<u32, u64>,
 }
 
@@ -115,7 +118,8 @@ impl<'a, 'f> Records<'a, 'f> {
         }
     }
 
-    /// Ends the check of the index.
+    /// Ends the check of records: compares the extension records with the attribute lists, and
+    /// checks the descriptors.
     pub(super) fn seen(mut self) -> Result<All> {
         for (number, (base, at)) in &self.extensions {
             if !self.listed.contains(number) && !self.all.is_partial {
@@ -157,7 +161,7 @@ impl<'a, 'f> Records<'a, 'f> {
         });
     }
 
-    /// Checks a record's head.
+    /// Checks what a record says about itself, and that its attributes' ids differ.
     fn record(&mut self, record: &Record) {
         self.all.records.insert(record.number);
         let mut ids = BTreeSet::new();
@@ -181,7 +185,7 @@ impl<'a, 'f> Records<'a, 'f> {
         }
     }
 
-    /// Checks that an attribute list names every attribute, and only those that are there.
+    /// Checks that an attribute list names every attribute, and only attributes that exist.
     fn list(&mut self, node: &Node) -> Result<()> {
         let Some(list) = &node.list else {
             return Ok(());
@@ -236,7 +240,7 @@ impl<'a, 'f> Records<'a, 'f> {
         Ok(())
     }
 
-    /// Checks the names, and the link count.
+    /// Notes the names, and checks the link count.
     fn names(&mut self, node: &Node, seen: &mut Seen) -> Result<()> {
         let names = match node.names(self.store.mft()) {
             Err(e) if ends(&e) => return Err(e),
@@ -254,8 +258,8 @@ impl<'a, 'f> Records<'a, 'f> {
         Ok(())
     }
 
-    /// Marks the clusters of a stream as used. Returns how many there are and the cluster number in
-    /// the stream at which its runs end; `None` if it is resident or its runs are damaged.
+    /// Marks the clusters of a stream as used. Returns how many there are, and the cluster of the
+    /// stream at which its runs end. Returns `None` for a resident stream or damaged runs.
     fn take(&mut self, node: &Node, stream: &Stream) -> Result<Option<(u64, u64)>> {
         let Content::Mapped(mapped) = &stream.content else {
             return Ok(None);
@@ -360,7 +364,7 @@ impl Visitor for Records<'_, '_> {
         let cluster = self.store.volume().cluster;
         let has_holes = stream.flags & (aflag::COMPRESSION | aflag::SPARSE) != 0;
         let bytes = taken.saturating_mul(cluster);
-        // $BadClus has all clusters of the volume as a hole, and says that it takes them.
+        // `$BadClus` has a hole of the whole volume's size, and gives that as its allocated size.
         if has_holes && bytes != stream.taken && node.number() != number::BAD {
             let words = words(format!("takes {bytes} bytes, says {}", stream.taken));
             self.tell("size", stream.at, node.number(), &words);

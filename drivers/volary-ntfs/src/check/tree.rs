@@ -1,4 +1,5 @@
-//! The tree of a directory: its order, and whether it leads to each block once.
+//! Checks the tree of a directory: the order of its entries, and that each block is reached exactly
+//! once.
 
 use super::path::path;
 use super::records::All;
@@ -13,7 +14,7 @@ use volary_core::{Error, Finding, Result};
 use volary_ondisk::Bits;
 use volary_ondisk::reporter::{Reporter, damage, ends, met};
 
-/// No sound index is deeper than this.
+/// The most levels of a valid index.
 const DEPTH_MAX: u32 = 32;
 
 /// The check of one directory's index.
@@ -23,7 +24,7 @@ pub(super) struct Tree<'a, 'f> {
     pub(super) findings: &'a mut Reporter<'f>,
     pub(super) index: &'a Index,
     pub(super) dir: u64,
-    /// Blocks that the tree reaches.
+    /// The blocks that the tree has reached so far.
     met: Bits,
     before: Option<Vec<u16>>,
     is_whole: bool,
@@ -162,7 +163,7 @@ impl<'a, 'f> Tree<'a, 'f> {
         }
         self.before = Some(name.name.clone());
         let to = Reference::from(entry.raw.reference.get());
-        // The root has itself as `.`.
+        // The root has an entry `.` for itself.
         if to.number != number::ROOT && !can_be_asked_for(&shown) {
             let words = "nothing can be called that; it is not shown";
             self.tell("name", at, words, Some(&shown));

@@ -1,4 +1,4 @@
-//! Directories: looking up, and listing.
+//! Directories: lookup and listing.
 
 use crate::directory::index::{Entries, Index};
 use crate::directory::upcase::Collation;
@@ -9,14 +9,14 @@ use crate::mft::records::Mft;
 use std::cmp::Ordering;
 use volary_core::{Cookie, Ctx, Error, Kind, Name, Result};
 
-/// The name of the index of a directory.
+/// The name of a directory's index.
 pub(crate) const I30: [u16; 4] = [0x24, 0x49, 0x33, 0x30];
 
-/// The collation of names, and the type of attribute that they are of.
+/// The collation for names, which is also the type of the attribute that the names come from.
 pub(crate) const COLLATION_FILE_NAME: u32 = 1;
 
-/// The low bits of a cookie are the offset in an index block; the bits above are the number of the
-/// block, from 1.
+/// The low bits of a cookie are the offset in an index block. The bits above them are the number of
+/// the block, from 1. The number 0 stands for the root.
 const PLACE_BITS: u32 = 17;
 
 /// An entry of a directory.
@@ -24,7 +24,7 @@ const PLACE_BITS: u32 = 17;
 pub(crate) struct Entry {
     pub(crate) to: Reference,
     pub(crate) name: NameOf,
-    /// The place after it.
+    /// The cookie of the place after the entry.
     pub(crate) end: Cookie,
 }
 
@@ -63,7 +63,7 @@ impl Directory {
         }
     }
 
-    /// Returns the index that it is.
+    /// Returns the directory's index.
     pub(crate) fn index(&self) -> &Index {
         &self.index
     }
@@ -73,7 +73,7 @@ impl Directory {
         self.index.number
     }
 
-    /// Returns the entry of exactly this name, or else one that differs in case alone.
+    /// Returns the entry with exactly this name, or else one whose name differs only in case.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
@@ -101,7 +101,7 @@ impl Directory {
             let order = upcase.full(&found.name.name, &wanted);
             let is_alike = order != Ordering::Equal
                 && upcase.folded(&found.name.name, &wanted) == Ordering::Equal;
-            // One that is listed comes before one that only DOS sees.
+            // A listed name is preferred to one that only DOS sees.
             if is_alike && alike.as_ref().is_none_or(|before| before.name.is_dos()) {
                 alike = Some(found);
             }
@@ -111,11 +111,12 @@ impl Directory {
         Ok(exact.or(alike))
     }
 
-    /// Gives `each` the entries from a cookie on, in the order in which they are stored, without the
-    /// names that only DOS sees. True at the end, false if `each` wanted no more.
+    /// Calls `each` for the entries from a cookie on, in stored order, without the names that only
+    /// DOS sees. Returns true at the end, and false if `each` wants no more.
     ///
     /// # Errors
-    /// `Invalid` for a cookie at which no entry ends; `Interrupted`; `Corrupt`; `Io`; of `each`.
+    /// `Invalid` for a cookie that is not the end of an entry; `Interrupted`; `Corrupt`; `Io`;
+    /// those of `each`.
     pub(crate) fn list(
         &self,
         mft: &Mft,
@@ -157,8 +158,8 @@ impl Directory {
     }
 }
 
-/// Returns whether an entry of a directory is shown: those of the volume's own files are not, unless asked
-/// for; the root's entry of itself never is.
+/// Returns whether an entry of a directory is shown. The root's entry for itself never is. The
+/// volume's own files are shown only if that was asked for.
 pub(crate) fn is_shown(dir: u64, to: u64, shows_system: bool) -> bool {
     match dir == number::ROOT && to < number::FIRST_USER {
         true => to != number::ROOT && shows_system,
@@ -171,7 +172,7 @@ fn bad_key(number: u64, at: u64) -> Error {
     Error::corrupt("index entry", at, found, "a name")
 }
 
-/// Returns where a listing goes on: at the first entry, or where one ends.
+/// Returns the place where a listing continues: the first entry, or the end of an entry.
 fn place_in(entries: &Entries, place: usize) -> Result<usize> {
     let mut at = entries.start();
     if place == 0 {
@@ -187,7 +188,7 @@ fn place_in(entries: &Entries, place: usize) -> Result<usize> {
     }
 }
 
-/// Returns whether anybody can ask for an entry by this name.
+/// Returns whether an entry with this name can be looked up.
 pub(crate) fn can_be_asked_for(name: &[u8]) -> bool {
     Name::new(name).is_ok()
 }

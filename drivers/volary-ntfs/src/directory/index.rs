@@ -1,4 +1,4 @@
-//! Indexes: a root in the record, blocks in `$INDEX_ALLOCATION`, and a bitmap of those in use.
+//! Indexes: a root in the record, blocks in `$INDEX_ALLOCATION`, and a bitmap of the blocks in use.
 
 use crate::disk::fixup;
 use crate::disk::ondisk::{IndexBlock, IndexEntry, IndexHead, IndexRoot, eflag, kind};
@@ -10,38 +10,38 @@ use std::ops::Range;
 use volary_core::{Error, Kind, Result};
 use zerocopy::FromBytes;
 
-/// No sound index is deeper than this.
+/// The most levels of a valid index.
 const DEPTH_MAX: u32 = 32;
 
-/// Bytes of a block before its entries' head.
+/// The length of a block's header, which precedes the header of the entries.
 const BLOCK_HEAD: usize = 24;
 
 /// An index of a node.
 pub(crate) struct Index {
     pub(crate) number: u64,
-    /// Where the root's value stands on the device.
+    /// The place of the root's value on the device.
     pub(crate) at: u64,
     pub(crate) root: IndexRoot,
     root_value: Vec<u8>,
     blocks: Option<Stream>,
     bits: Option<Stream>,
-    /// Bytes of a block, and of the unit in which they are counted.
+    /// The size of a block, and of the unit in which block numbers are stored, in bytes.
     pub(crate) block: u64,
     unit: u64,
 }
 
-/// Entries that follow each other: those of the root or of a block.
+/// Consecutive entries: those of the root, or of a block.
 pub(crate) struct Entries {
-    /// Where they stand on the device, as far as a block lies in one piece.
+    /// The place of their bytes on the device, if the block is in one piece.
     pub(crate) at: u64,
     bytes: Vec<u8>,
     range: Range<usize>,
     number: u64,
 }
 
-/// An entry.
+/// An entry of an index.
 pub(crate) struct Entry<'a> {
-    /// Where it stands in its block, and where it ends.
+    /// The offsets of its start and its end in the block.
     pub(crate) at: usize,
     pub(crate) end: usize,
     pub(crate) raw: IndexEntry,
@@ -53,7 +53,7 @@ impl<'a> Entry<'a> {
         self.raw.flags.get() & eflag::END != 0
     }
 
-    /// Returns the key. The last entry has none.
+    /// Returns the key. It is empty for the last entry, which has none.
     pub(crate) fn key(&self) -> &'a [u8] {
         let end = 16 + usize::from(self.raw.key_len.get());
         match self.is_last() {
@@ -62,14 +62,14 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// Returns what stands beside the key in an index that is not of names.
+    /// Returns the data beside the key. Only an index of something else than names has such data.
     pub(crate) fn data(&self) -> &'a [u8] {
         let place = self.raw.reference.get();
         let (from, len) = ((place & 0xffff) as usize, (place >> 16 & 0xffff) as usize);
         self.bytes.get(from..from + len).unwrap_or_default()
     }
 
-    /// Returns the block below: what comes before the entry.
+    /// Returns the block with the entries that come before this one.
     pub(crate) fn below(&self) -> Option<u64> {
         let has_node = self.raw.flags.get() & eflag::NODE != 0;
         let last = self.bytes.last_chunk().filter(|_| has_node)?;
@@ -89,7 +89,7 @@ impl Entries {
         Error::corrupt(what, self.at.saturating_add(at as u64), found, expected)
     }
 
-    /// Checks the head that stands at `head` in the bytes of a root or a block.
+    /// Checks the header of the entries, which is at offset `head` in the bytes of a root or block.
     fn of(number: u64, at: u64, bytes: Vec<u8>, head: usize) -> Result<Self> {
         let mut entries = Self {
             at,
@@ -111,12 +111,12 @@ impl Entries {
         Ok(entries)
     }
 
-    /// Returns where the first entry stands.
+    /// Returns the offset of the first entry.
     pub(crate) fn start(&self) -> usize {
         self.range.start
     }
 
-    /// Returns the entry that stands there; none at the end.
+    /// Returns the entry at an offset. `None` at the end.
     ///
     /// # Errors
     /// `Corrupt`.
@@ -148,14 +148,14 @@ impl Entries {
         }))
     }
 
-    /// Returns where an entry stands on the device.
+    /// Returns the place of an entry on the device.
     pub(crate) fn at_of(&self, entry: &Entry<'_>) -> u64 {
         self.at.saturating_add(entry.at as u64)
     }
 }
 
 impl Index {
-    /// Reads an index of a node; none if it has none of the name.
+    /// Reads an index of a node. `None` if the node has none with this name.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
@@ -208,7 +208,7 @@ impl Index {
             .map_or(0, |blocks| blocks.size / self.block.max(1))
     }
 
-    /// Returns the number of the block that begins at this count of units.
+    /// Returns the number of the block that begins at `vcn`, which counts units.
     pub(crate) fn block_of(&self, vcn: u64) -> Option<u64> {
         let offset = vcn.checked_mul(self.unit)?;
         let number = offset / self.block.max(1);
@@ -225,7 +225,7 @@ impl Index {
         Entries::of(self.number, self.at, self.root_value.clone(), head)
     }
 
-    /// Returns whether the bitmap has a block as in use. Without a bitmap all are.
+    /// Returns whether the bitmap has a block as in use. Without a bitmap, all blocks are.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
@@ -278,8 +278,8 @@ impl Index {
         Entries::of(self.number, at, bytes, BLOCK_HEAD)
     }
 
-    /// Returns the entries of the root for 0, of the block before this number else; none of one that is not
-    /// in use.
+    /// Returns the entries of the root if `block` is 0, or else those of block `block - 1`. `None`
+    /// for a block that is not in use.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
@@ -293,11 +293,11 @@ impl Index {
         }
     }
 
-    /// Goes down the tree to where a key is, or would be. `order` compares a key of the index with
-    /// it, and is given each that is next to the way.
+    /// Goes down the tree to the place of a key. `order` compares entries with that key. It is
+    /// called for every entry that the search passes.
     ///
     /// # Errors
-    /// `Corrupt`, also for a tree that is too deep; `Io`; of `order`.
+    /// `Corrupt`, also for a tree that is too deep; `Io`; those of `order` and `take`.
     pub(crate) fn find<T>(
         &self,
         mft: &Mft,

@@ -1,4 +1,4 @@
-//! Indexes, the directories that they are, and the order of names. May use `disk`, `mft` and `files`.
+//! Indexes, directories, and the order of names. May use `disk`, `mft` and `files`.
 
 pub(crate) mod dir;
 pub(crate) mod index;

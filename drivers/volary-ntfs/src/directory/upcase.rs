@@ -1,4 +1,4 @@
-//! `$UpCase`: which units are one where upper and lower case are the same, and the order of names.
+//! `$UpCase`: the table of upper case, and the order of names.
 
 use crate::disk::ondisk::{kind, number};
 use crate::files::node::Node;
@@ -7,17 +7,17 @@ use std::cmp::Ordering;
 use std::sync::OnceLock;
 use volary_core::{Error, Kind, Result};
 
-/// Units of the table.
+/// The number of units in the table.
 const UNITS: usize = 1 << 16;
 
-/// The table.
+/// The table of upper case.
 pub(crate) struct Upcase(Vec<u16>);
 
 impl Upcase {
-    /// Bytes of the table.
+    /// The length of the table, in bytes.
     pub(crate) const LEN: u64 = 2 * UNITS as u64;
 
-    /// Returns the table that a value is, if it is one.
+    /// Returns the table that a value holds, or `None` if its length is wrong.
     pub(crate) fn of(value: &[u8]) -> Option<Self> {
         (value.len() as u64 == Self::LEN).then(|| Self(crate::disk::names::units(value)))
     }
@@ -33,20 +33,20 @@ impl Upcase {
         a.cmp(b.iter().map(|unit| self.unit(*unit)))
     }
 
-    /// Compares names as directories are sorted: without regard to case first, then with it.
+    /// Compares names in the order of directories: first without regard to case, then with it.
     pub(crate) fn full(&self, a: &[u16], b: &[u16]) -> Ordering {
         self.folded(a, b).then_with(|| a.cmp(b))
     }
 }
 
-/// The order of names on a volume: its table, which is read when it is asked for.
+/// The order of names on a volume. Its table is read when it is first needed.
 #[derive(Default)]
 pub(crate) struct Collation {
     table: OnceLock<Upcase>,
 }
 
 impl Collation {
-    /// Returns the volume's table.
+    /// Returns the volume's table of upper case.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.

@@ -1,4 +1,4 @@
-//! The clusters of a volume, on its device.
+//! Access to the clusters of a volume.
 
 use crate::disk::volume::Volume;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use volary_block::{Cache, CacheOptions};
 use volary_core::{BlockDevice, Error, Result};
 use volary_ondisk::ahead::Stretch;
 
-/// A volume and the device that it is on.
+/// A volume, and the cache of its device.
 pub(crate) struct Clusters {
     cache: Cache,
     volume: Volume,
@@ -26,8 +26,8 @@ impl Clusters {
         &self.volume
     }
 
-    /// Reads bytes of data, which are not likely to be asked for again. Errors name `what_at`, where the
-    /// volume refers to them.
+    /// Reads data that will probably not be read again, so that the cache need not keep it. In
+    /// errors, `what_at` is the place of the metadata that refers to the data.
     ///
     /// # Errors
     /// `Corrupt` past the end of the device; `Io`.
@@ -40,7 +40,7 @@ impl Clusters {
         self.cache.read_once(at, buf)
     }
 
-    /// Reads bytes of records, which the cache keeps.
+    /// Reads metadata, which the cache keeps.
     ///
     /// # Errors
     /// `Corrupt` past the end of the device; `Io`.
@@ -57,7 +57,8 @@ impl Clusters {
         end.is_some_and(|end| end <= self.volume.device)
     }
 
-    /// Reads stretches of bytes into the cache, as far as they can be read, while `goes_on`.
+    /// Reads stretches of bytes into the cache, as far as they can be read, while `goes_on` returns
+    /// true.
     pub(crate) fn prefetch(&self, stretches: Vec<Stretch>, goes_on: &dyn Fn() -> bool) {
         self.cache.prefetch_all(stretches, goes_on);
     }

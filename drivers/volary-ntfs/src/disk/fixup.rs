@@ -1,14 +1,14 @@
-//! Update sequences: how a structure of several sectors shows that all of it was written.
+//! Update sequences, which show whether all sectors of a structure were written.
 
 use crate::disk::ondisk::STRIDE;
 use volary_core::{Error, Result};
 
-/// Puts back what the update sequence took the place of, in a structure that stands at `at` on the
+/// Puts back the bytes that the update sequence replaced, in a structure that is at `at` on the
 /// device.
 ///
 /// # Errors
-/// `Corrupt` for a sequence that is not inside of the structure, and, with the place on the device,
-/// for a sector that was not written with the others.
+/// `Corrupt` for a sequence outside of the structure, and for a sector that was not written with
+/// the others. The latter names the sector's place on the device.
 pub(crate) fn restore(what: &'static str, at: u64, bytes: &mut [u8]) -> Result<()> {
     let word = |bytes: &[u8], at: usize| match bytes.get(at..) {
         Some(&[low, high, ..]) => u16::from_le_bytes([low, high]),

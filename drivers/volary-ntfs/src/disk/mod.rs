@@ -1,5 +1,5 @@
-//! What a volume is before anything is read of its files: structures as stored, the checked boot sector,
-//! update sequences, mapping pairs, names, and the clusters of the device. Uses no other room.
+//! What is needed before any file is read: stored structures, the checked boot sector, update
+//! sequences, mapping pairs, names, and the clusters of the device. Uses no other room.
 
 pub(crate) mod clusters;
 pub(crate) mod fixup;

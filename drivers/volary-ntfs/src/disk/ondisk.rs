@@ -1,4 +1,4 @@
-//! Structures exactly as they are stored, in the little byte order. Sources are named in `FORMAT.md`.
+//! Structures exactly as they are stored, in little-endian order. `FORMAT.md` names the sources.
 
 use zerocopy::byteorder::{LE, U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
@@ -7,7 +7,7 @@ type L16 = U16<LE>;
 type L32 = U32<LE>;
 type L64 = U64<LE>;
 
-/// Bytes that are read of a boot sector, whatever the size of a sector.
+/// The bytes of a boot sector that are read, whatever the size of a sector.
 pub(crate) const BOOT_LEN: usize = 512;
 /// The stride of update sequences, and the unit of index blocks smaller than a cluster, in bytes.
 pub(crate) const STRIDE: usize = 512;
@@ -48,7 +48,7 @@ pub(crate) mod kind {
 
 /// Flags of an attribute.
 pub(crate) mod aflag {
-    /// The way in which it is compressed; 0 for none.
+    /// The method of compression; 0 for none.
     pub(crate) const COMPRESSION: u16 = 0x00ff;
     pub(crate) const LZNT1: u16 = 0x0001;
     pub(crate) const ENCRYPTED: u16 = 0x4000;
@@ -59,21 +59,21 @@ pub(crate) mod aflag {
 pub(crate) mod rflag {
     pub(crate) const IN_USE: u16 = 1;
     pub(crate) const DIRECTORY: u16 = 2;
-    /// These, and two of the volume's own files.
+    /// The flags above, and two that only the volume's own files have.
     pub(crate) const KNOWN: u16 = 0xf;
 }
 
 /// Flags of a file.
 pub(crate) mod fflag {
     pub(crate) const SYSTEM: u32 = 0x4;
-    /// Those that DOS has.
+    /// The flags that DOS has, too.
     pub(crate) const DOS: u32 = 0x27;
     pub(crate) const REPARSE_POINT: u32 = 0x400;
-    /// Of a name: it is a directory's.
+    /// In a name: the name is that of a directory.
     pub(crate) const DIRECTORY: u32 = 0x1000_0000;
 }
 
-/// Namespaces of names.
+/// Namespaces of file names.
 pub(crate) mod space {
     pub(crate) const DOS: u8 = 2;
 }
@@ -82,7 +82,7 @@ pub(crate) mod space {
 pub(crate) mod eflag {
     /// A block of the index lies below.
     pub(crate) const NODE: u16 = 1;
-    /// The entry is the last, and has no key.
+    /// The entry is the last of its block, and has no key.
     pub(crate) const END: u16 = 2;
 }
 
@@ -186,7 +186,7 @@ pub(crate) struct StandardInformation {
     pub(crate) flags: L32,
 }
 
-/// Where the security id stands behind [`StandardInformation`], in volumes of version 3.
+/// The offset of the security id in the value of `$STANDARD_INFORMATION`, in volumes of version 3.
 pub(crate) const SECURITY_ID: usize = 52;
 
 #[derive(Clone, Copy, FromBytes, KnownLayout, Immutable, Unaligned)]

@@ -1,15 +1,15 @@
-//! Runs: where clusters of an attribute lie, as mapping pairs say.
+//! Runs: the places of an attribute's clusters, as mapping pairs give them.
 
 use crate::disk::ondisk::Reference;
 use volary_core::{Error, Result};
 
-/// Clusters of an attribute that follow each other.
+/// Consecutive clusters of an attribute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Run {
-    /// The first, counted in the attribute.
+    /// The first cluster, counted in the attribute.
     pub(crate) first: u64,
     pub(crate) len: u64,
-    /// The first on the volume; `None` for a hole.
+    /// The first cluster, counted on the volume; `None` for a hole.
     pub(crate) place: Option<u64>,
 }
 
@@ -18,7 +18,7 @@ impl Run {
         self.first.saturating_add(self.len)
     }
 
-    /// Returns the part of the run from `from` on, up to `end`.
+    /// Returns the part of the run from the cluster `from` up to `end`.
     pub(crate) fn part(&self, from: u64, end: u64) -> Self {
         let skip = from.saturating_sub(self.first);
         Self {
@@ -29,7 +29,7 @@ impl Run {
     }
 }
 
-/// Where some mapping pairs of an attribute are: in a record of its file.
+/// The place of some mapping pairs of an attribute: in one of its file's records.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Part {
     /// The first cluster that they map.
@@ -38,11 +38,11 @@ pub(crate) struct Part {
     pub(crate) id: u16,
 }
 
-/// Reads the mapping pairs of the clusters from `first` to `end`. `at` is where they stand on the
-/// device; the volume has `clusters`.
+/// Reads the mapping pairs of the attribute's clusters from `first` up to `end`. `at` is the place
+/// of the pairs on the device. `clusters` is the number of clusters of the volume.
 ///
 /// # Errors
-/// `Corrupt` for pairs that end too early or too late, and runs outside of the volume.
+/// `Corrupt` for pairs that end too early or too late, and for runs outside of the volume.
 pub(crate) fn decode(
     pairs: &[u8],
     at: u64,
@@ -96,7 +96,7 @@ pub(crate) fn decode(
     }
 }
 
-/// Reads a number with a sign of so many bytes.
+/// Reads a signed number of `len` bytes.
 fn number(bytes: &[u8], len: u8) -> Option<(i64, &[u8])> {
     let (own, rest) = bytes.split_at_checked(len.into())?;
     let is_negative = own.last().is_some_and(|byte| byte & 0x80 != 0);
@@ -108,7 +108,7 @@ fn number(bytes: &[u8], len: u8) -> Option<(i64, &[u8])> {
     Some((i64::from_le_bytes(all), rest))
 }
 
-/// Returns the run that holds a cluster, of runs in order.
+/// Returns the run that holds a cluster. `runs` must be in order.
 pub(crate) fn find(runs: &[Run], cluster: u64) -> Option<Run> {
     let after = runs.partition_point(|run| run.first <= cluster);
     let run = after.checked_sub(1).and_then(|at| runs.get(at)).copied();

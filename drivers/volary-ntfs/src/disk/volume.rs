@@ -1,40 +1,40 @@
-//! The boot sector, once it is checked.
+//! The checked boot sector.
 
 use crate::disk::ondisk::{BOOT_LEN, Boot, STRIDE};
 use volary_core::{BlockDevice, Error, Replica, Result};
 use zerocopy::FromBytes;
 
-/// Largest cluster, in bytes.
+/// The largest cluster, in bytes.
 const CLUSTER_MAX: u64 = 2 << 20;
-/// Largest record and index block, in bytes.
+/// The largest record and the largest index block, in bytes.
 const RECORD_MAX: u64 = 4096;
 const INDEX_MAX: u64 = 64 << 10;
 
-/// A volume.
+/// A volume, as its checked boot sector describes it.
 #[derive(Clone, Copy)]
 pub(crate) struct Volume {
-    /// As it is stored.
+    /// The boot sector as it is stored.
     pub(crate) boot: Boot,
-    /// Bytes of a sector.
+    /// The size of a sector, in bytes.
     pub(crate) sector: u64,
-    /// Bytes of a cluster.
+    /// The size of a cluster, in bytes.
     pub(crate) cluster: u64,
-    /// Sectors of the volume; the replica of the boot sector comes after them.
+    /// The number of sectors. The replica of the boot sector comes after them.
     pub(crate) sectors: u64,
-    /// Clusters of the volume.
+    /// The number of clusters.
     pub(crate) clusters: u64,
-    /// Bytes of a record.
+    /// The size of a record, in bytes.
     pub(crate) record: usize,
-    /// Bytes of a block of an index.
+    /// The size of an index block, in bytes.
     pub(crate) index: usize,
-    /// The first cluster of the table of records, and of its mirror.
+    /// The first cluster of the `$MFT`, and of its mirror.
     pub(crate) mft: u64,
     pub(crate) mirror: u64,
-    /// Bytes of the device.
+    /// The size of the device, in bytes.
     pub(crate) device: u64,
 }
 
-/// Reads a boot sector as it is stored; `None` if it is not NTFS's.
+/// Reads a boot sector as it is stored. `None` if it is not one of NTFS.
 ///
 /// # Errors
 /// `Io`.
@@ -50,7 +50,8 @@ pub(crate) fn look(dev: &dyn BlockDevice, at: u64) -> Result<Option<Boot>> {
     Ok(boot.filter(|boot| is_signed && boot.oem_id == *b"NTFS    "))
 }
 
-/// Returns a size in bytes: `stored` clusters, or 2 to the power of its magnitude if it is negative.
+/// Returns a size in bytes. `stored` is a number of clusters or, if negative, the negated exponent
+/// of a power of two.
 fn size_of(stored: i8, cluster: u64) -> Option<u64> {
     match u64::try_from(stored) {
         Ok(clusters) => clusters.checked_mul(cluster),
@@ -62,7 +63,7 @@ impl Volume {
     /// Reads and checks the boot sector.
     ///
     /// # Errors
-    /// `Corrupt` naming the first field out of its range; `Io`.
+    /// `Corrupt`, naming the first invalid field; `Io`.
     pub(crate) fn read(dev: &dyn BlockDevice) -> Result<Self> {
         let none = || bad("oem_id", 0x3, "another", "NTFS, and 55 aa at the end");
         let boot = look(dev, 0)?.ok_or_else(none)?;
@@ -117,12 +118,13 @@ impl Volume {
         Ok(volume)
     }
 
-    /// Counts the clusters that can be read: the volume may claim more than the device has.
+    /// Returns the number of clusters on the device, which may be smaller than the volume claims to
+    /// be.
     pub(crate) fn there(&self) -> u64 {
         self.clusters.min(self.device / self.cluster)
     }
 
-    /// Returns bytes of the volume, with the replica of its boot sector.
+    /// Returns the size of the volume in bytes, including the replica of the boot sector.
     pub(crate) fn size(&self) -> u64 {
         self.sectors.saturating_add(1).saturating_mul(self.sector)
     }
@@ -131,15 +133,15 @@ impl Volume {
 fn cluster(stored: u8, sector: u64) -> Option<u64> {
     let sectors = match stored {
         0..=0x80 => u64::from(stored),
-        // A power of two, negated.
+        // The negated exponent of a power of two.
         _ => 1u64.checked_shl(stored.wrapping_neg().into())?,
     };
     let cluster = sectors.checked_mul(sector)?;
     (cluster.is_power_of_two() && cluster <= CLUSTER_MAX).then_some(cluster)
 }
 
-/// If the boot sector makes no sense, looks for its replica in the last sector of the device, for
-/// sectors of 512 to 4096 bytes.
+/// Looks for a replica of an invalid boot sector. It is in the last sector of the device, which may
+/// have 512 to 4096 bytes. Returns `None` if the boot sector is valid.
 ///
 /// # Errors
 /// `Io`.
@@ -171,7 +173,7 @@ pub(crate) fn replica(dev: &dyn BlockDevice) -> Result<Option<Replica>> {
     Ok(None)
 }
 
-/// Returns whether a record begins the table or its mirror.
+/// Returns whether there is a record at the start of the `$MFT` or of its mirror.
 fn is_confirmed(dev: &dyn BlockDevice, volume: &Volume) -> bool {
     [volume.mft, volume.mirror].iter().any(|first| {
         let mut magic = [0; 4];

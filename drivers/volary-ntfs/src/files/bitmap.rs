@@ -1,4 +1,4 @@
-//! Bitmaps: of the clusters in use, and of the records.
+//! The bitmaps of the clusters in use and of the records in use.
 
 use crate::disk::ondisk::{kind, number};
 use crate::files::node::Node;
@@ -6,17 +6,17 @@ use crate::files::stream::{Content, Stream};
 use crate::mft::records::Mft;
 use volary_core::{Kind, Result};
 
-/// Called with the offset of a part in the stream, and its bytes; `None` for a hole.
+/// Is called with the offset of a part in the stream, and with its bytes, or `None` for a hole.
 type EachPart<'a> = &'a mut dyn FnMut(u64, Option<&[u8]>) -> Result<()>;
 
-/// A stream of bits.
+/// A stream that is a bitmap.
 pub(crate) struct Bitmap<'a> {
     mft: &'a Mft,
     stream: Stream,
 }
 
-/// Returns the numbers of free clusters and free records, counted in the bitmaps; 0 for a bitmap that
-/// cannot be read.
+/// Returns the numbers of free clusters and free records, which are counted in the bitmaps. The
+/// number is 0 if a bitmap cannot be read.
 pub(crate) fn free(mft: &Mft) -> (u64, u64) {
     let zeros = |bits: Result<Option<Bitmap<'_>>>, count| {
         let zeros = bits.and_then(|bits| bits.map_or(Ok(0), |bits| bits.zeros(count)));
@@ -96,10 +96,11 @@ impl<'a> Bitmap<'a> {
         Ok(bits)
     }
 
-    /// Gives `each` the stretches of bits that are set among the first `clusters`.
+    /// Calls `each` for the stretches of set bits among the first `clusters` bits. A damaged bitmap
+    /// ends at the first part that cannot be read.
     ///
     /// # Errors
-    /// `Io`; `Interrupted` of `each`. A bitmap that is damaged ends where it cannot be read.
+    /// `Io`; `Interrupted`, from `each`.
     fn each_set(&self, clusters: u64, each: &mut dyn FnMut(u64, u64) -> Result<()>) -> Result<()> {
         let len = self.stream.size.min(clusters.div_ceil(8));
         let mut run: Option<(u64, u64)> = None;
@@ -130,7 +131,7 @@ impl<'a> Bitmap<'a> {
         run.map_or(Ok(()), |(start, count)| each(start, count))
     }
 
-    /// Calls `each` for the first `len` bytes, part by part, with the offset of each part in the stream.
+    /// Calls `each` for the first `len` bytes, part by part, with each part's offset in the stream.
     fn each_part(&self, len: u64, each: EachPart<'_>) -> Result<()> {
         const PART: u64 = 64 << 10;
         let cluster = self.mft.volume().cluster;
@@ -159,11 +160,11 @@ impl<'a> Bitmap<'a> {
     }
 }
 
-/// Gives `each` the stretches of clusters that the bitmap has as in use, as far as the volume goes. There
-/// are none in a bitmap that cannot be found.
+/// Calls `each` for the stretches of clusters that are in use by the bitmap, up to the end of the
+/// device. If the bitmap cannot be found, there are none. If it is damaged, it ends there.
 ///
 /// # Errors
-/// `Io`; `Interrupted` of `each`. A bitmap that is damaged ends where it cannot be read.
+/// `Io`; `Interrupted`, from `each`.
 pub(crate) fn each_used(mft: &Mft, each: &mut dyn FnMut(u64, u64) -> Result<()>) -> Result<()> {
     match Bitmap::of_clusters(mft) {
         Ok(Some(bits)) => bits.each_set(mft.volume().there(), each),

@@ -1,14 +1,15 @@
-//! Where the bytes of files lie.
+//! The places of the bytes of files.
 
 use crate::files::stream::{Content, Stream};
 use crate::mft::records::Mft;
 use volary_core::{Ctx, Extent, Kind, Place, Result};
 
-/// Runs of a file that one call tells of.
+/// The most runs that one call reports.
 const RUNS_MAX: u32 = 1 << 18;
 
 impl Stream {
-    /// Adds where the bytes lie. Those in its record, and compressed ones, only a read has.
+    /// Adds the places of the bytes. Bytes in the record, and compressed ones, get
+    /// [`Place::Encoded`], because only a read can return them.
     ///
     /// # Errors
     /// `Interrupted`; `Corrupt`; `Io`.
@@ -35,7 +36,7 @@ impl Stream {
         let written = end.min(self.initialized);
         let known = self.extents_of_runs(mft, cx, (offset, written), out)?;
         if let Some(known) = known {
-            // Who wants to know more asks from there on.
+            // To learn the rest, the caller asks again from `known` on.
             Extent::append(out, (known, end), Place::Encoded);
         } else if written.max(offset) < end {
             Extent::append(out, (written.max(offset), end), Place::Hole);
@@ -43,7 +44,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Adds the runs of a range. Returns where it ends if there are too many for one call.
+    /// Adds the runs of a range. If there are too many for one call, returns where it stopped.
     fn extents_of_runs(
         &self,
         mft: &Mft,

@@ -1,14 +1,14 @@
-//! LZNT1, as [MS-XCA] 2.5 has it.
+//! Decompression of LZNT1 ([MS-XCA] 2.5).
 
-/// Bytes that a chunk holds when it is unpacked.
+/// The decompressed size of a chunk, in bytes.
 const CHUNK: usize = 4096;
-/// The header of a chunk: what follows is packed.
+/// A flag in a chunk's header: the chunk is compressed.
 const PACKED: u16 = 0x8000;
-/// The header's low bits: how long the chunk is, header included, less 3.
+/// The length in a chunk's header: that of the chunk with its header, minus 3.
 const LEN: u16 = 0x0fff;
 
-/// Unpacks chunks into `out`. What they do not fill is zeros. False for bytes that are no such
-/// chunks; what is in `out` is then not said.
+/// Decompresses chunks into `out`, and fills the rest with zeros. Returns false for invalid chunks.
+/// The content of `out` is then unspecified.
 pub(crate) fn unpack(packed: &[u8], out: &mut [u8]) -> bool {
     let mut rest = packed;
     let mut places = out.chunks_mut(CHUNK);
@@ -17,7 +17,8 @@ pub(crate) fn unpack(packed: &[u8], out: &mut [u8]) -> bool {
         if head == 0 {
             break;
         }
-        // The room of the unit ends where clusters do: nothing is packed behind it.
+        // A unit ends at a cluster boundary, but what follows the last chunk is not compressed
+        // data.
         let Some(place) = places.next() else { break };
         let len = usize::from(head & LEN) + 1;
         let Some((chunk, more)) = after.split_at_checked(len) else {
@@ -42,7 +43,7 @@ fn copy(chunk: &[u8], place: &mut [u8]) -> Option<usize> {
     Some(chunk.len())
 }
 
-/// Unpacks a chunk; returns how much came out.
+/// Decompresses a chunk. Returns the decompressed length.
 fn unpack_chunk(chunk: &[u8], place: &mut [u8]) -> Option<usize> {
     let (mut rest, mut done) = (chunk, 0usize);
     while let Some((&flags, after)) = rest.split_first() {
@@ -65,8 +66,9 @@ fn unpack_chunk(chunk: &[u8], place: &mut [u8]) -> Option<usize> {
     Some(done)
 }
 
-/// Does again what was before: a token has how far back in its high bits, as many as places before
-/// `done` take, four at least, and how long, less 3, in the others.
+/// Copies bytes that were decompressed before, as a token says. Its high bits are the distance
+/// minus 1, its low bits the length minus 3. The distance has as many bits as `done - 1`, at least
+/// four.
 fn repeat(token: u16, place: &mut [u8], done: usize) -> Option<usize> {
     let last = done.checked_sub(1)?;
     let bits = (usize::BITS - last.leading_zeros()).clamp(4, 12);

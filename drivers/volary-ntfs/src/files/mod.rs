@@ -1,5 +1,5 @@
-//! Files: a node with all records that it goes on in, what its attributes hold, and how the `$MFT`, which
-//! is a file itself, is found. May use `disk` and `mft`.
+//! Files: nodes with all their records, and the content of their attributes. Also finds the `$MFT`,
+//! which is a file itself. May use `disk` and `mft`.
 
 pub(crate) mod bitmap;
 pub(crate) mod extents;

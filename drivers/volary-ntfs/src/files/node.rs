@@ -1,4 +1,4 @@
-//! Files: a base record and its extension records, as the attribute list names them.
+//! Files: a base record, and the extension records that its attribute list names.
 
 use crate::disk::ondisk::{
     FileName, ListEntry, Reference, SECURITY_ID, StandardInformation, kind, number, space,
@@ -12,22 +12,24 @@ use std::ops::Deref;
 use volary_core::{Error, Kind, NodeId, Result};
 use zerocopy::FromBytes;
 
-/// Longest attribute list, in bytes.
+/// The longest attribute list, in bytes.
 pub(crate) const LIST_MAX: u64 = 256 << 10;
 
-/// Most records that are read for the names of one file.
-const NAME_RECORDS_MAX: usize = 64;
+/// The most records that are read for the names of one file: Windows gives a file at most 1,024 names,
+/// and long ones fill a record each.
+const NAME_RECORDS_MAX: usize = 1024;
 
-/// The low bits of a node's number are its record number; the bits above number its streams.
+/// The low bits of a node's number are its record number. The bits above are the number of its
+/// stream.
 const NUMBER_BITS: u32 = 48;
-/// Stands for record 0, as no node may have the number 0; above the bits of record numbers.
+/// In the bits above: the node is record 0, because no node may have the number 0.
 const OF_MFT: u64 = 0xffff;
 
 /// A file or a directory.
 pub(crate) struct Node {
     pub(crate) record: Record,
     pub(crate) list: Option<Vec<Listed>>,
-    /// The number of the named stream, from 1; 0 for the file's own data.
+    /// The number of the named stream, from 1; 0 for the unnamed data.
     pub(crate) stream: u64,
 }
 
@@ -48,12 +50,12 @@ pub(crate) struct NameOf {
     pub(crate) space: u8,
     pub(crate) name: Vec<u16>,
     pub(crate) flags: u32,
-    /// Bytes of the file, as the name has them.
+    /// The size of the file, as the name gives it.
     pub(crate) size: u64,
 }
 
 impl NameOf {
-    /// Reads the value of a `$FILE_NAME`; `None` if it is too short for its name.
+    /// Reads the value of a `$FILE_NAME`. `None` if it is too short for its name.
     pub(crate) fn of(value: &[u8]) -> Option<Self> {
         let (raw, name) = FileName::read_from_prefix(value).ok()?;
         let name = name.get(..2 * usize::from(raw.name_len))?;
@@ -66,13 +68,13 @@ impl NameOf {
         })
     }
 
-    /// Returns whether it is the short name that DOS uses for a file with a long name.
+    /// Returns whether it is only the short name for DOS of a file that also has a long one.
     pub(crate) fn is_dos(&self) -> bool {
         self.space == space::DOS
     }
 }
 
-/// A record that is the node's own, or that was read for it.
+/// A record: the node's own, or one that was read for it.
 pub(crate) enum Held<'a> {
     Own(&'a Record),
     Other(Box<Record>),
@@ -105,7 +107,7 @@ impl Node {
         }
     }
 
-    /// Returns whether there is an attribute of a type.
+    /// Returns whether there is an attribute of this type.
     pub(crate) fn has(&self, kind: u32) -> bool {
         match &self.list {
             None => self.record.attrs.iter().any(|attr| attr.kind == kind),
@@ -113,10 +115,10 @@ impl Node {
         }
     }
 
-    /// `$STANDARD_INFORMATION`, and its bytes.
+    /// Returns `$STANDARD_INFORMATION`, and its bytes.
     ///
     /// # Errors
-    /// `Corrupt` if it is not in the record.
+    /// `Corrupt` if it is not in the base record.
     pub(crate) fn standard(&self) -> Result<(StandardInformation, &[u8])> {
         let value = self.record.value_of(kind::STANDARD_INFORMATION);
         let value = value.unwrap_or_default();
@@ -128,7 +130,7 @@ impl Node {
         Ok((read.0, value))
     }
 
-    /// Returns the names of attributes of a type, each once.
+    /// Returns the names of the attributes of a type, each once.
     pub(crate) fn names_of(&self, kind: u32) -> Vec<Vec<u16>> {
         match &self.list {
             None => {
@@ -144,7 +146,7 @@ impl Node {
         }
     }
 
-    /// Returns the names of its streams but the one without a name.
+    /// Returns the names of its named streams.
     pub(crate) fn streams(&self) -> Vec<Vec<u16>> {
         let mut all = self.names_of(kind::DATA);
         all.retain(|name| !name.is_empty());
@@ -160,7 +162,7 @@ fn ino_of(number: u64, stream: u64) -> NonZeroU64 {
     NonZeroU64::new(number).unwrap_or(NonZeroU64::MIN)
 }
 
-/// Returns the id of a record's node.
+/// Returns the id of the node of a record.
 pub(crate) fn id_of(to: Reference) -> NodeId {
     NodeId {
         ino: ino_of(to.number, 0),
@@ -213,7 +215,7 @@ pub(crate) fn entries(list: &[u8], record: &Record) -> Result<Vec<Listed>> {
     Ok(all)
 }
 
-/// Returns the parts of an attribute after its first.
+/// Returns the parts of an attribute after the first.
 ///
 /// # Errors
 /// `Corrupt` for parts that are not in order.
@@ -244,10 +246,10 @@ pub(crate) fn parts(
 }
 
 impl Node {
-    /// Reads the node of an id.
+    /// Reads the node with an id.
     ///
     /// # Errors
-    /// `Stale` for one that is gone, or that was never one; `Corrupt`; `Io`.
+    /// `Stale` for a node that is gone or never existed; `Corrupt`; `Io`.
     pub(crate) fn read(mft: &Mft, id: NodeId) -> Result<Self> {
         let (number, stream) = number_of(id);
         let mut node = Self::of(mft, number)?;
@@ -263,7 +265,7 @@ impl Node {
     /// Reads the node of a record.
     ///
     /// # Errors
-    /// As [`read`](Self::read).
+    /// Those of [`read`](Self::read).
     pub(crate) fn of(mft: &Mft, number: u64) -> Result<Self> {
         let record = mft.record(number)?;
         if !record.is_used() || record.base().is_some() {
@@ -272,10 +274,10 @@ impl Node {
         Self::with_list(mft, record)
     }
 
-    /// Returns the node of a record that is in use and the first of its file.
+    /// Returns the node of a base record that is in use.
     ///
     /// # Errors
-    /// `Corrupt` for its attribute list; `Io`.
+    /// `Corrupt` for a damaged attribute list; `Io`.
     pub(crate) fn with_list(mft: &Mft, record: Record) -> Result<Self> {
         let is_list = |attr: &Attr| attr.kind == kind::ATTRIBUTE_LIST;
         let list = match record.attrs.iter().position(is_list) {
@@ -304,7 +306,7 @@ impl Node {
         }
     }
 
-    /// Returns the content of an attribute, if there is one of the name.
+    /// Returns the content of the attribute with a type and name, if there is one.
     ///
     /// # Errors
     /// `Corrupt`; `Unsupported`; `Io`.
@@ -336,10 +338,10 @@ impl Node {
         Stream::of(mft, &held, index, &more).map(Some)
     }
 
-    /// Returns the data that the node stands for: its own, or those of a named stream.
+    /// Returns the content of the node: the unnamed data, or a named stream.
     ///
     /// # Errors
-    /// As [`stream`](Self::stream).
+    /// Those of [`stream`](Self::stream).
     pub(crate) fn content(&self, mft: &Mft) -> Result<Option<Stream>> {
         let name = match self.stream.checked_sub(1) {
             None => Vec::new(),
@@ -351,10 +353,11 @@ impl Node {
         self.stream(mft, kind::DATA, &name)
     }
 
-    /// Returns the value of an attribute, if there is one of the name.
+    /// Returns the value of the unnamed attribute of a type, if there is one.
     ///
     /// # Errors
-    /// As [`stream`](Self::stream); `Corrupt` if it is more than `most` bytes.
+    /// Those of [`stream`](Self::stream); `Corrupt`, naming `what`, if it has more than `most`
+    /// bytes.
     pub(crate) fn value(
         &self,
         mft: &Mft,
@@ -365,7 +368,8 @@ impl Node {
         stream.map(|stream| stream.all(mft, what, most)).transpose()
     }
 
-    /// Returns all names, DOS's short names among them.
+    /// Returns all names, including the short names for DOS. Reads at most `NAME_RECORDS_MAX` other
+    /// records for them.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
@@ -393,7 +397,7 @@ impl Node {
         Ok(all)
     }
 
-    /// Returns the directory that holds the node, as its first name says.
+    /// Returns the directory that holds the node, by the node's first name.
     ///
     /// # Errors
     /// `Corrupt` if it has no name; `Io`.
@@ -406,10 +410,11 @@ impl Node {
         Ok(name.parent)
     }
 
-    /// Returns the id of the descriptor that it shares, if its volume keeps such.
+    /// Returns the id of the security descriptor that the node shares. Only volumes of version 3
+    /// have such ids.
     ///
     /// # Errors
-    /// As [`standard`](Self::standard).
+    /// Those of [`standard`](Self::standard).
     pub(crate) fn security_id(&self) -> Result<Option<u32>> {
         let (_, value) = self.standard()?;
         let id = value.get(SECURITY_ID..).and_then(|rest| rest.first_chunk());
@@ -417,7 +422,7 @@ impl Node {
     }
 }
 
-/// Adds the names that are in a record: all, or the one of an id.
+/// Adds the names in a record: all of them, or the one with an attribute id.
 fn add_names(record: &Record, id: Option<u16>, all: &mut Vec<NameOf>) -> Result<()> {
     let own = record
         .attrs

@@ -1,4 +1,4 @@
-//! Opens the master file table: finds it by that table's own first record, which may go on in records that
+//! Opens the master file table by its own first record. That record may continue in records that
 //! are in the table themselves.
 
 use crate::disk::clusters::Clusters;
@@ -11,7 +11,7 @@ use crate::mft::records::Mft;
 use crate::mft::table::Table;
 use volary_core::{Error, Kind, Result};
 
-/// Opens the table that the boot sector leads to.
+/// Opens the table at the place that the boot sector gives.
 ///
 /// # Errors
 /// `Corrupt`; `Io`.
@@ -29,7 +29,7 @@ pub(crate) fn open(clusters: Clusters) -> Result<Mft> {
     let len = map.size.min(map.initialized);
     mft.set_table(Table::new(record.at, len, first)?);
     for part in more_parts(&mft, &record)? {
-        // It is in a part of the table that is known by now.
+        // That record is in a part of the table that is already known.
         let runs = mft.part(number::MFT, &part)?;
         mft.extend(runs)?;
     }
@@ -37,7 +37,7 @@ pub(crate) fn open(clusters: Clusters) -> Result<Mft> {
     Ok(mft)
 }
 
-/// Returns the first record of the table, which the boot sector leads to, or that of the mirror.
+/// Returns the first record of the table, or the mirror's copy of it.
 fn first_record(mft: &Mft) -> Result<Record> {
     let volume = mft.volume();
     let at = volume.mft.saturating_mul(volume.cluster);
@@ -64,7 +64,7 @@ fn first_record(mft: &Mft) -> Result<Record> {
     })
 }
 
-/// Returns the parts of the table's data that are in other records.
+/// Returns the parts of the table's data that are described in other records.
 fn more_parts(mft: &Mft, record: &Record) -> Result<Vec<Part>> {
     let is_list = |attr: &crate::mft::record::Attr| attr.kind == kind::ATTRIBUTE_LIST;
     let Some(index) = record.attrs.iter().position(is_list) else {
@@ -80,7 +80,7 @@ fn has_data(record: &Record) -> bool {
     record.is_used() && data_of(record).is_some()
 }
 
-/// Returns the first part of the table's data attribute, whose runs begin at cluster 0.
+/// Returns the first part of the table's data attribute: the part that begins at cluster 0.
 fn data_of(record: &Record) -> Option<(usize, &crate::mft::record::Mapping)> {
     let all = record.attrs.iter().enumerate();
     all.filter(|(_, attr)| attr.kind == kind::DATA && record.name_of(attr).is_empty())

@@ -1,4 +1,4 @@
-//! What an attribute holds: bytes in its record, or clusters.
+//! The content of attributes: bytes in a record, or clusters.
 
 use crate::disk::ondisk::aflag;
 use crate::disk::runs::{self, Part, Run};
@@ -9,20 +9,20 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 use volary_core::{Ctx, Error, Kind, Result};
 
-/// Largest stretch that is compressed as one, in bytes.
+/// The largest compression unit, in bytes.
 const UNIT_MAX: u64 = 1 << 20;
 
 /// An attribute's content.
 pub(crate) struct Stream {
     pub(crate) content: Content,
-    /// Where its head stands on the device, and its record's number.
+    /// The place of the attribute's header on the device, and the record's number.
     pub(crate) at: u64,
     pub(crate) number: u64,
     pub(crate) flags: u16,
     pub(crate) size: u64,
-    /// What follows up to the size was never written: it is zeros.
+    /// The bytes that were written. The rest, up to the size, reads as zeros.
     pub(crate) initialized: u64,
-    /// Bytes that it takes on the volume.
+    /// The bytes allocated on the volume.
     pub(crate) taken: u64,
 }
 
@@ -31,15 +31,15 @@ pub(crate) enum Content {
     Mapped(Mapped),
 }
 
-/// Clusters, whose mapping pairs are in one part or several.
+/// Clusters, whose mapping pairs are in one or several parts.
 pub(crate) struct Mapped {
-    /// Of the first part.
+    /// The runs of the first part.
     runs: Vec<Run>,
-    /// All, in order.
+    /// All parts, in order.
     pub(crate) parts: Vec<Part>,
-    /// The clusters that there are.
+    /// The number of clusters.
     pub(crate) end: u64,
-    /// Clusters that are compressed together; 0 if none are.
+    /// The number of clusters that are compressed together; 0 if none are.
     pub(crate) unit: u64,
     /// The part that was used last, unless it is the first.
     last: Mutex<Option<(usize, Arc<[Run]>)>>,
@@ -48,10 +48,11 @@ pub(crate) struct Mapped {
 }
 
 impl Stream {
-    /// Returns the content of the attribute at this index in a record, whose further parts are `more`.
+    /// Returns the content of the attribute with this index in a record. `more` are its further
+    /// parts.
     ///
     /// # Errors
-    /// `Corrupt`; `Unsupported` for a compression that is not known.
+    /// `Corrupt`; `Unsupported` for an unknown method of compression.
     pub(crate) fn of(mft: &Mft, record: &Record, index: usize, more: &[Part]) -> Result<Self> {
         let attr = record.attrs.get(index).ok_or(Kind::Corrupt)?;
         let at = record.at_of(attr);
@@ -118,7 +119,7 @@ impl Stream {
     }
 
     /// # Errors
-    /// `Unsupported` for what is encrypted: its key is not on the volume.
+    /// `Unsupported` for encrypted content, because its key is not on the volume.
     pub(crate) fn check_clear(&self) -> Result<()> {
         if self.flags & aflag::ENCRYPTED == 0 {
             return Ok(());
@@ -127,7 +128,7 @@ impl Stream {
         Err(Error::note(Kind::Unsupported, words))
     }
 
-    /// Returns the run that holds a cluster, from it on. Its length is not 0.
+    /// Returns the run that holds a cluster, starting from that cluster. It is not empty.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
@@ -148,10 +149,10 @@ impl Stream {
         Ok(run.part(cluster, u64::MAX))
     }
 
-    /// Reads up to the end; returns how much that was.
+    /// Reads up to the end of the content. Returns how many bytes were read.
     ///
     /// # Errors
-    /// `Unsupported` for what is encrypted; `Corrupt`; `Io`.
+    /// `Unsupported` for encrypted content; `Corrupt`; `Io`.
     pub(crate) fn read(&self, mft: &Mft, offset: u64, buf: &mut [u8]) -> Result<usize> {
         self.check_clear()?;
         let left = self.size.saturating_sub(offset);
@@ -180,7 +181,7 @@ impl Stream {
     /// Returns the whole content.
     ///
     /// # Errors
-    /// As [`read`](Self::read); `Corrupt`, naming `what`, if it is more than `most` bytes.
+    /// Those of [`read`](Self::read); `Corrupt`, naming `what`, if it has more than `most` bytes.
     pub(crate) fn all(&self, mft: &Mft, what: &'static str, most: u64) -> Result<Vec<u8>> {
         let len = usize::try_from(self.size).unwrap_or(usize::MAX);
         if self.size > most {
@@ -197,7 +198,7 @@ impl Stream {
         Ok(bytes)
     }
 
-    /// Reads clusters as they lie.
+    /// Reads clusters that are not compressed.
     fn read_runs(&self, mft: &Mft, offset: u64, buf: &mut [u8]) -> Result<()> {
         let cluster = mft.volume().cluster;
         let (mut at, mut rest) = (offset, buf);
@@ -220,7 +221,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Reads what is compressed.
+    /// Reads clusters that are compressed.
     fn read_units(&self, mft: &Mft, mapped: &Mapped, offset: u64, buf: &mut [u8]) -> Result<()> {
         let len = mapped.unit.saturating_mul(mft.volume().cluster).max(1);
         let (mut at, mut rest) = (offset, buf);
@@ -252,8 +253,8 @@ impl Stream {
         Ok(bytes)
     }
 
-    /// A compression unit without clusters is all zeros; one with all its clusters is not
-    /// compressed.
+    /// Reads and decompresses a compression unit. A unit without clusters is all zeros, and a unit
+    /// that has all its clusters is not compressed.
     fn unpack(&self, mft: &Mft, mapped: &Mapped, number: u64) -> Result<Vec<u8>> {
         let cluster = mft.volume().cluster;
         let first = number.saturating_mul(mapped.unit);
@@ -295,10 +296,10 @@ impl Stream {
         Ok(bytes)
     }
 
-    /// Gives `each` the clusters, in order, without holes.
+    /// Calls `each` for the clusters on the volume, in order, without holes.
     ///
     /// # Errors
-    /// `Corrupt`; `Io`; of `each`.
+    /// `Corrupt`; `Io`; those of `each`.
     pub(crate) fn each_place(
         &self,
         mft: &Mft,
@@ -313,10 +314,10 @@ impl Stream {
         })
     }
 
-    /// Gives `each` the runs of clusters from `first` to `end`, in order.
+    /// Calls `each` for the runs of the clusters from `first` up to `end`, in order.
     ///
     /// # Errors
-    /// `Interrupted`; `Corrupt`; `Io`; of `each`.
+    /// `Interrupted`; `Corrupt`; `Io`; those of `each`.
     pub(crate) fn each_run(
         &self,
         mft: &Mft,
@@ -358,7 +359,7 @@ impl Mapped {
     }
 }
 
-/// Clusters that are compressed together.
+/// Returns how many clusters are compressed together; 0 if none are.
 fn unit(flags: u16, exponent: u8, cluster: u64, at: u64) -> Result<u64> {
     match flags & aflag::COMPRESSION {
         0 => Ok(0),

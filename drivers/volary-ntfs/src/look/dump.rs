@@ -1,4 +1,4 @@
-//! Structures as they are stored.
+//! Prints structures as they are stored.
 
 use crate::attributes::form::{Ea, eas};
 use crate::attributes::security::Owned;
@@ -62,7 +62,7 @@ pub(crate) const TOPICS: &[OptionSpec] = &[
     },
 ];
 
-/// Lines that one dump prints at most.
+/// The most lines that one dump prints.
 const LINES_MAX: usize = 1 << 20;
 
 /// Prints one structure.
@@ -86,7 +86,7 @@ pub(crate) fn dump(dev: &Arc<dyn BlockDevice>, what: &[String], out: &mut dyn Wr
     Out::new(out).lines(&lines)
 }
 
-/// Returns the record that a word names.
+/// Returns the number of the record that a word names, by number or by path.
 fn which(store: &Store, word: Option<&str>) -> Result<u64> {
     let Some(word) = word else {
         return Ok(number::ROOT);
@@ -203,7 +203,7 @@ fn record(store: &Store, number: u64) -> Result<Vec<String>> {
     Ok(lines)
 }
 
-/// Names of the ways in which data are stored.
+/// The names of the flags for how data are stored.
 const WAYS: [(u16, &str); 3] = [
     (aflag::COMPRESSION, "compressed"),
     (aflag::ENCRYPTED, "encrypted"),

@@ -1,4 +1,4 @@
-//! The volume in words.
+//! Describes a volume in words.
 
 use crate::disk::ondisk::vflag;
 use crate::disk::volume::Volume;
@@ -8,21 +8,21 @@ use crate::store::Store;
 use std::sync::Arc;
 use volary_core::{BlockDevice, Fact, Result};
 
-/// Memory for looking at a volume, in bytes.
+/// The memory for inspecting a volume, in bytes.
 pub(crate) const LOOK_MEMORY: u64 = 4 << 20;
 
-/// Opens a volume to look at it.
+/// Opens a volume to inspect it.
 ///
 /// # Errors
-/// As [`Store::open`].
+/// `Corrupt` for the boot sector; those of [`Store::open`].
 pub(crate) fn look(dev: &Arc<dyn BlockDevice>) -> Result<Store> {
     Store::open(dev.clone(), Volume::read(&**dev)?, LOOK_MEMORY)
 }
 
-/// Returns what the volume is.
+/// Returns facts about the volume. Damage behind the boot sector becomes a fact, too.
 ///
 /// # Errors
-/// As [`Volume::read`].
+/// Those of [`Volume::read`].
 pub(crate) fn info(dev: &Arc<dyn BlockDevice>) -> Result<Vec<Fact>> {
     let volume = Volume::read(&**dev)?;
     let store = Store::open(dev.clone(), volume, LOOK_MEMORY);

@@ -1,4 +1,4 @@
-//! What lies where.
+//! Draws a map of what each part of a volume is used for.
 
 use crate::disk::ondisk::{kind, number};
 use crate::files::bitmap::each_used;
@@ -12,10 +12,10 @@ use volary_core::{BlockDevice, Error, Result, VolumeMap};
 use volary_ondisk::Ranges;
 use volary_ondisk::map::{MapBuilder, Use};
 
-/// Maps the volume into at most `cells` cells. Damage is passed over.
+/// Maps the volume into at most `cells` cells. Skips what is damaged.
 ///
 /// # Errors
-/// As attaching does.
+/// Those of opening the volume; `Io`.
 pub(crate) fn map(dev: &Arc<dyn BlockDevice>, cells: usize) -> Result<VolumeMap> {
     let store = look(dev)?;
     let volume = store.volume();
@@ -26,7 +26,7 @@ pub(crate) fn map(dev: &Arc<dyn BlockDevice>, cells: usize) -> Result<VolumeMap>
     };
     Scan::new(store.mft(), &mut drawing).volume()?;
     drawing.lost()?;
-    // The replica of the boot sector lies behind the clusters.
+    // The replica of the boot sector is after the clusters.
     let end = volume.clusters.saturating_mul(volume.cluster);
     let rest = volume.size().saturating_sub(end);
     drawing.map.add(end, rest, Use::System);
@@ -46,7 +46,7 @@ impl Drawing<'_> {
         self.map.add(start, len, what);
     }
 
-    /// Adds clusters that the bitmap has as used, and no file owns.
+    /// Adds the clusters that are in use by the bitmap, but belong to no file.
     fn lost(&mut self) -> Result<()> {
         let (store, cluster) = (self.store, self.store.volume().cluster);
         let (used, map) = (&self.used, &mut self.map);

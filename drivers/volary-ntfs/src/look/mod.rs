@@ -1,4 +1,4 @@
-//! A volume that is not attached, for people to look at. May use all rooms above but `attached`.
+//! Inspects a volume that is not attached. May use all rooms above but `attached`.
 
 pub(crate) mod dump;
 pub(crate) mod info;

@@ -1,4 +1,4 @@
-//! The master file table: where its records lie, and what a record holds. May use `disk`.
+//! The master file table: the places of its records, and their content. May use `disk`.
 
 pub(crate) mod record;
 pub(crate) mod records;

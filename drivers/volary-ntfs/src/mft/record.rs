@@ -1,4 +1,4 @@
-//! Records of the master file table: attributes, each inside of its record.
+//! Records of the master file table. All attributes of a checked record are inside of it.
 
 use crate::disk::fixup;
 use crate::disk::ondisk::{
@@ -8,67 +8,67 @@ use std::ops::Range;
 use volary_core::{Error, Result};
 use zerocopy::FromBytes;
 
-/// Bytes of a record before its attributes, at least.
+/// The least length of a record's header, in bytes.
 const HEAD: usize = 42;
-/// Where its own number stands.
+/// The offset of the record's own number.
 const NUMBER: usize = 44;
 
-/// Flags of attributes whose head also holds the allocated size.
+/// Flags of attributes whose header also holds the allocated size.
 const HOLES: u16 = aflag::COMPRESSION | aflag::SPARSE;
 
-/// A record in use.
+/// A checked record.
 pub(crate) struct Record {
     pub(crate) number: u64,
-    /// Where it stands on the device, in bytes.
+    /// The place of the record on the device, in bytes.
     pub(crate) at: u64,
     pub(crate) head: RecordHead,
     pub(crate) attrs: Vec<Attr>,
     bytes: Vec<u8>,
 }
 
-/// An attribute, or a part of one whose mapping pairs are in several records.
+/// An attribute, or one part of an attribute whose mapping pairs are in several records.
 #[derive(Clone, Debug)]
 pub(crate) struct Attr {
     pub(crate) kind: u32,
     pub(crate) flags: u16,
     pub(crate) id: u16,
-    /// Where it stands in the record.
+    /// Its offset in the record.
     pub(crate) at: usize,
     pub(crate) body: Body,
     name: Range<usize>,
 }
 
-/// What an attribute holds.
+/// The content of an attribute.
 #[derive(Clone, Debug)]
 pub(crate) enum Body {
-    /// The value, in the record.
+    /// The value, which is in the record.
     Here(Range<usize>),
     /// Clusters.
     Mapped(Mapping),
 }
 
-/// Clusters of an attribute.
+/// A mapping of clusters of an attribute.
 #[derive(Clone, Debug)]
 pub(crate) struct Mapping {
-    /// The clusters of the attribute that are mapped here.
+    /// The clusters that are mapped here: the first, and the end.
     pub(crate) first: u64,
     pub(crate) end: u64,
     pub(crate) pairs: Range<usize>,
-    /// The exponent of how many clusters are compressed together.
+    /// The size of a compression unit, as an exponent of a number of clusters.
     pub(crate) unit: u8,
-    /// Bytes; of the attribute's first part only.
+    /// Sizes in bytes. Only the attribute's first part has them.
     pub(crate) allocated: u64,
     pub(crate) size: u64,
     pub(crate) initialized: u64,
-    /// Bytes that it takes on the volume, where it has holes.
+    /// The bytes allocated on the volume, if the attribute may have holes.
     pub(crate) taken: Option<u64>,
 }
 
 impl Record {
-    /// Checks the record that stands at `at`.
+    /// Checks the record that is at `at`.
     ///
     /// # Errors
-    /// `Corrupt` naming what contradicts itself.
+    /// `Corrupt`, naming the contradiction.
     pub(crate) fn of(number: u64, at: u64, bytes: Vec<u8>) -> Result<Self> {
         let mut record = Self::head_of(number, at, bytes)?;
         if record.is_used() {
@@ -77,10 +77,10 @@ impl Record {
         Ok(record)
     }
 
-    /// Checks the head of the record that stands at `at`, and leaves its attributes alone.
+    /// Checks the header of the record that is at `at`, but not its attributes.
     ///
     /// # Errors
-    /// As [`of`](Self::of).
+    /// Those of [`of`](Self::of).
     fn head_of(number: u64, at: u64, mut bytes: Vec<u8>) -> Result<Self> {
         if !bytes.starts_with(b"FILE") {
             let magic = bytes.get(..4).unwrap_or_default();
@@ -120,14 +120,15 @@ impl Record {
         (raw != 0).then(|| raw.into())
     }
 
-    /// Returns the low half of the number that the record has of itself, in volumes of version 3.1.
+    /// Returns the low half of the number that the record stores of itself. Only volumes of version
+    /// 3.1 have it.
     pub(crate) fn told_number(&self) -> Option<u32> {
         let is_there = usize::from(self.head.usa_offset.get()) >= NUMBER + 4;
         let told = self.bytes.get(NUMBER..)?.first_chunk()?;
         is_there.then_some(u32::from_le_bytes(*told))
     }
 
-    /// Returns where an attribute stands on the device.
+    /// Returns the place of an attribute on the device.
     pub(crate) fn at_of(&self, attr: &Attr) -> u64 {
         self.at.saturating_add(attr.at as u64)
     }
@@ -141,7 +142,7 @@ impl Record {
         crate::disk::names::units(self.bytes(&attr.name))
     }
 
-    /// Returns the value of an attribute that is in the record.
+    /// Returns the value of an attribute, if it is in the record.
     pub(crate) fn value(&self, attr: &Attr) -> Option<&[u8]> {
         match &attr.body {
             Body::Here(range) => Some(self.bytes(range)),
@@ -149,7 +150,7 @@ impl Record {
         }
     }
 
-    /// Returns the first attribute of a type that is in the record, by its value.
+    /// Returns the value of the first attribute of a type, if it is in the record.
     pub(crate) fn value_of(&self, kind: u32) -> Option<&[u8]> {
         let attr = self.attrs.iter().find(|attr| attr.kind == kind)?;
         self.value(attr)
@@ -185,7 +186,7 @@ impl Record {
         }
     }
 
-    /// Returns the attribute that `rest` begins with, and its length.
+    /// Returns the attribute at the start of `rest`, and its length.
     fn attr(&self, at: usize, rest: &[u8]) -> Result<(Attr, usize)> {
         let short = || self.bad("attribute", at, rest.len() as u64, "24 bytes or more");
         let (head, _) = AttrHead::read_from_prefix(rest).map_err(|_| short())?;
@@ -237,7 +238,7 @@ impl Record {
         let short = || self.bad("attribute", at, rest.len() as u64, "64 bytes or more");
         let (mapped, more) = MappedHead::read_from_prefix(rest).map_err(|_| short())?;
         let first = mapped.lowest_vcn.get();
-        // The last of no clusters is the one before the first, -1 mostly.
+        // If there are no clusters, the last one is the one before the first, mostly -1.
         let end = mapped.highest_vcn.get().wrapping_add(1);
         if end < first || end >= 1 << 62 {
             return Err(self.bad("highest_vcn", at + 24, end.wrapping_sub(1), "a cluster"));

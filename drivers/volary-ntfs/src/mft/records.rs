@@ -1,4 +1,4 @@
-//! Reads records of the master file table, each checked.
+//! Reads and checks records of the master file table.
 
 use crate::disk::clusters::Clusters;
 use crate::disk::ondisk::{Reference, number};
@@ -23,7 +23,7 @@ impl Mft {
         }
     }
 
-    /// Returns the clusters that the table is on.
+    /// Returns the volume's clusters.
     pub(crate) fn clusters(&self) -> &Clusters {
         &self.clusters
     }
@@ -33,12 +33,12 @@ impl Mft {
         self.clusters.volume()
     }
 
-    /// Returns where the table lies.
+    /// Returns the places of the table.
     pub(crate) fn table(&self) -> &Table {
         &self.table
     }
 
-    /// Sets where the table lies.
+    /// Sets the places of the table.
     pub(crate) fn set_table(&mut self, table: Table) {
         self.table = table;
     }
@@ -46,17 +46,17 @@ impl Mft {
     /// Adds runs of the table.
     ///
     /// # Errors
-    /// As [`Table::extend`].
+    /// Those of [`Table::extend`].
     pub(crate) fn extend(&mut self, more: Vec<Run>) -> Result<()> {
         self.table.extend(more)
     }
 
-    /// Ends the table where it can be there.
+    /// Ends the table at its first hole, or at the last cluster that the volume has on the device.
     pub(crate) fn end_at_hole(&mut self) {
         self.table.end_at_hole(self.clusters.volume());
     }
 
-    /// Returns how many records there are.
+    /// Returns the number of records.
     pub(crate) fn count(&self) -> u64 {
         self.table.records(self.volume())
     }
@@ -64,7 +64,7 @@ impl Mft {
     /// Returns the byte offset of a record on the device.
     ///
     /// # Errors
-    /// `Stale` for a number that no record has; `Corrupt` where the table has a hole.
+    /// `Stale` for a number past the end of the table; `Corrupt` for a hole in the table.
     pub(crate) fn record_at(&self, number: u64) -> Result<u64> {
         let offset = self.table.offset_of(number, self.volume())?;
         let cluster = self.volume().cluster;
@@ -75,7 +75,7 @@ impl Mft {
             .saturating_add(offset % cluster))
     }
 
-    /// Returns the bytes of a record, as they are stored, and where they stand.
+    /// Returns the bytes of a record as they are stored, and their place.
     fn record_bytes(&self, number: u64) -> Result<(u64, Vec<u8>)> {
         let at = self.record_at(number)?;
         let cluster = self.volume().cluster;
@@ -97,10 +97,11 @@ impl Mft {
         Ok((at, bytes))
     }
 
-    /// Returns a record, whether it is in use or not. Reads a damaged one from `$MFTMirr` if that has a copy.
+    /// Returns a record, whether it is in use or not. If it is damaged, returns its copy in
+    /// `$MFTMirr`, if there is one.
     ///
     /// # Errors
-    /// `Stale` for a number that no record has; `Corrupt`; `Io`.
+    /// `Stale` for a number past the end of the table; `Corrupt`; `Io`.
     pub(crate) fn record(&self, number: u64) -> Result<Record> {
         match self.record_itself(number) {
             Err(e) if number < number::MIRRORED && e == Kind::Corrupt => {
@@ -110,10 +111,10 @@ impl Mft {
         }
     }
 
-    /// Returns a record as the `$MFT` holds it, without a look at the mirror.
+    /// Returns a record of the `$MFT` itself, without trying the mirror.
     ///
     /// # Errors
-    /// As [`record`](Self::record).
+    /// Those of [`record`](Self::record).
     pub(crate) fn record_itself(&self, number: u64) -> Result<Record> {
         let (at, bytes) = self.record_bytes(number)?;
         Record::of(number, at, bytes)
@@ -132,10 +133,11 @@ impl Mft {
         Record::of(number, at, bytes)
     }
 
-    /// Returns a record that a reference leads to.
+    /// Returns the record that a reference names.
     ///
     /// # Errors
-    /// `Stale` for one that is gone, or that another file has now; as [`record`](Self::record).
+    /// `Stale` for a record that is not in use, or that another file has now; those of
+    /// [`record`](Self::record).
     pub(crate) fn referred(&self, to: Reference) -> Result<Record> {
         let record = self.record(to.number)?;
         let is_same = to.sequence == 0 || record.head.sequence.get() == to.sequence;
@@ -145,10 +147,11 @@ impl Mft {
         }
     }
 
-    /// Returns an extension record of the record `base`.
+    /// Returns a record of the file whose base record is `base`: an extension record, or the base
+    /// record itself.
     ///
     /// # Errors
-    /// `Corrupt` for an extension record; as [`record`](Self::record).
+    /// `Corrupt` if the record does not belong to that file; those of [`record`](Self::record).
     pub(crate) fn extension(&self, base: u64, to: Reference) -> Result<Record> {
         let gone = |at, found: String| {
             let expected = format!("a record that goes on from {base}");
@@ -168,10 +171,10 @@ impl Mft {
         }
     }
 
-    /// Returns the runs of a part of an attribute of a file.
+    /// Returns the runs of one part of a file's attribute.
     ///
     /// # Errors
-    /// As [`extension`](Self::extension); `Corrupt` if it is not there.
+    /// Those of [`extension`](Self::extension); `Corrupt` if the record does not have the part.
     pub(crate) fn part(&self, base: u64, part: &Part) -> Result<Vec<Run>> {
         let record = self.extension(base, part.record)?;
         let found = record.attrs.iter().find_map(|attr| match &attr.body {

@@ -1,24 +1,24 @@
-//! Where the records of the master file table lie.
+//! The places of the master file table.
 
 use crate::disk::runs::{self, Run};
 use crate::disk::volume::Volume;
 use volary_core::{Error, Kind, Result};
 
-/// Most runs of the table.
+/// The most runs of the table.
 const RUNS_MAX: usize = 1 << 20;
 
-/// Where the table lies.
+/// The places of the table.
 #[derive(Default)]
 pub(crate) struct Table {
     runs: Vec<Run>,
-    /// Bytes of the table that were written.
+    /// The bytes of the table that were written.
     len: u64,
-    /// Where its first record stands, in bytes.
+    /// The place of its first record on the device, in bytes.
     at: u64,
 }
 
 impl Table {
-    /// Returns how many records there are.
+    /// Returns the number of records.
     pub(crate) fn records(&self, volume: &Volume) -> u64 {
         self.len / volume.record as u64
     }
@@ -31,7 +31,7 @@ impl Table {
         }
     }
 
-    /// Returns the run that holds a cluster of the table, from it on.
+    /// Returns the run that holds a cluster of the table, starting from that cluster.
     pub(crate) fn run(&self, cluster: u64) -> Result<Run> {
         let run = runs::find(&self.runs, cluster).ok_or_else(|| {
             let found = format!("no run of cluster {cluster}");
@@ -44,16 +44,16 @@ impl Table {
         &self.runs
     }
 
-    /// Returns the error of a record that is in a hole.
+    /// Returns the error for a record in a hole.
     pub(crate) fn hole(&self, number: u64) -> Error {
         let found = format!("a hole at record {number}");
         Error::corrupt("$MFT", self.at, found, "a table without holes")
     }
 
-    /// Returns a table of `len` bytes whose first record stands at `at`, and that begins with these runs.
+    /// Returns a table of `len` bytes. Its first record is at `at`, and its first runs are `runs`.
     ///
     /// # Errors
-    /// As of [`extend`](Self::extend).
+    /// Those of [`extend`](Self::extend).
     pub(crate) fn new(at: u64, len: u64, runs: Vec<Run>) -> Result<Self> {
         let mut table = Self {
             runs: Vec::new(),
@@ -67,7 +67,7 @@ impl Table {
     /// Adds runs of the table.
     ///
     /// # Errors
-    /// `Corrupt` for more than any table has.
+    /// `Corrupt` if there are too many runs.
     pub(crate) fn extend(&mut self, more: Vec<Run>) -> Result<()> {
         if self.runs.len().saturating_add(more.len()) > RUNS_MAX {
             let found = format!("more than {RUNS_MAX} runs");
@@ -77,7 +77,7 @@ impl Table {
         Ok(())
     }
 
-    /// Ends the table where it can be there: at its first hole, and with no more than the volume has.
+    /// Ends the table at its first hole, or at the last cluster that the volume has on the device.
     pub(crate) fn end_at_hole(&mut self, volume: &Volume) {
         let whole = self.runs.iter().take_while(|run| run.place.is_some());
         let end = whole.last().map_or(0, Run::end).min(volume.there());

@@ -1,10 +1,10 @@
-//! Which errno each kind of error becomes, in one table.
+//! Maps each kind of error to an errno, in one table.
 
 use fuser::Errno;
 use volary_core::{Error, Kind};
 
-/// Returns the errno for a kind. What keeps a caller off because of another's share mode
-/// or deletion is called as Linux's own SMB client calls it.
+/// Returns the errno for a kind. Errors about share modes and pending deletions get the same errno
+/// as in Linux's own SMB client.
 pub(crate) fn errno(kind: Kind) -> Errno {
     match kind {
         Kind::NotFound | Kind::DeletePending => Errno::ENOENT,
@@ -32,13 +32,13 @@ pub(crate) fn errno(kind: Kind) -> Errno {
         Kind::NoXattr => Errno::ENODATA,
         Kind::CrossVolume => Errno::EXDEV,
         Kind::Io => Errno::EIO,
-        // "Structure needs cleaning": what Linux's own file systems answer.
+        // "Structure needs cleaning": what Linux's own file systems return.
         Kind::Corrupt => Errno::from_i32(rustix::io::Errno::UCLEAN.raw_os_error()),
     }
 }
 
-/// Returns the errno for an error of a call that POSIX wants answered with EPERM on a
-/// volume that cannot do it: `link`, `symlink`, `mknod`.
+/// Returns the errno for `link`, `symlink` and `mknod`. POSIX requires `EPERM` on a volume that
+/// does not support these.
 pub(crate) fn errno_of_maker(error: &Error) -> Errno {
     match error.kind() {
         Kind::Unsupported => Errno::EPERM,
@@ -46,8 +46,8 @@ pub(crate) fn errno_of_maker(error: &Error) -> Errno {
     }
 }
 
-/// Returns the errno for an error of a call where POSIX says EINVAL for what the volume
-/// cannot do: flags of `rename`.
+/// Returns the errno for flags of `rename`. POSIX requires `EINVAL` for flags that the volume does
+/// not support.
 pub(crate) fn errno_of_flags(error: &Error) -> Errno {
     match error.kind() {
         Kind::Unsupported => Errno::EINVAL,
@@ -55,8 +55,7 @@ pub(crate) fn errno_of_flags(error: &Error) -> Errno {
     }
 }
 
-/// Returns the errno for an error of `setxattr`, which calls a value that is too large
-/// by another number.
+/// Returns the errno for `setxattr`, which has its own one for a value that is too large.
 pub(crate) fn errno_of_xattr(error: &Error) -> Errno {
     match error.kind() {
         Kind::TooBig => Errno::E2BIG,

@@ -1,7 +1,7 @@
-//! Tells the kernel to forget what others have changed.
+//! Tells the kernel to drop what other clients have changed.
 //!
-//! The kernel takes such news only while no request on the same node holds it,
-//! so they are told by a thread that answers no requests.
+//! The kernel handles such a notification only while no request holds the same node. So a separate
+//! thread sends them, which answers no requests.
 
 use crate::kernel::nodes::Nodes;
 use fuser::{INodeNo, Notifier};
@@ -15,26 +15,26 @@ use std::time::Duration;
 use volary_core::NodeId;
 use volary_session::{ClientId, Event, EventQueue, EventSink, News, Subscription, Volume};
 
-/// How much news may wait; past that the kernel is told to forget all.
+/// The most events that may wait. Beyond this, the kernel is told to drop everything.
 const WAITING_MAX: usize = 65_536;
-/// How long an open waits for the kernel to be told what it has to know.
+/// How long an open waits for pending notifications of the kernel.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// A thread that tells the kernel; see [`Teller::start`].
+/// A thread that notifies the kernel; see [`Teller::start`].
 pub(crate) struct Teller {
     others: Arc<Others>,
     thread: Option<JoinHandle<()>>,
     _subscription: Subscription,
 }
 
-/// Keeps the events, of which none is this mount's own.
+/// Queues the events, none of which comes from this mount.
 struct Others {
     queue: EventQueue,
     nodes: Arc<Nodes>,
     news: Arc<Progress>,
 }
 
-/// How many events have come, and how many the kernel was told of.
+/// How many events have arrived, and how many the kernel was notified of.
 #[derive(Default)]
 pub(crate) struct Progress {
     come: AtomicU64,
@@ -43,9 +43,8 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Waits until the kernel has been told of all that has come so far, but no
-    /// longer than [`PATIENCE`]: it may be that it waits itself for the one who
-    /// waits here.
+    /// Waits until the kernel has been notified of all events so far, but no longer than
+    /// [`PATIENCE`]. The kernel itself may be waiting for the request that waits here.
     pub(crate) fn catch_up(&self) {
         let come = self.come.load(Ordering::SeqCst);
         let mut told = self.told.lock();
@@ -53,7 +52,7 @@ impl Progress {
         self.more.wait_while_for(&mut told, behind, PATIENCE);
     }
 
-    /// One event, or all that there were.
+    /// Notes that the kernel was notified of one event, or of `all`.
     fn note_told(&self, all: bool) {
         let mut told = self.told.lock();
         let come = self.come.load(Ordering::SeqCst);
@@ -63,7 +62,7 @@ impl Progress {
 }
 
 impl Others {
-    /// Notes what the next open is not to answer from what the kernel holds.
+    /// Marks nodes whose next open must not use the kernel's cached data.
     fn mark_stale(&self, news: &News) {
         match news {
             News::Data(node) | News::Entries(node) => self.nodes.mark_stale(*node),
@@ -80,7 +79,7 @@ impl Others {
 
 impl EventSink for Others {
     fn event(&self, event: &Event) {
-        // Before the one who changed it has its answer.
+        // This comes before the client that made the change gets its answer.
         self.mark_stale(&event.news);
         self.news.come.fetch_add(1, Ordering::SeqCst);
         self.queue.event(event);
@@ -88,7 +87,7 @@ impl EventSink for Others {
 }
 
 impl Teller {
-    /// Tells the kernel, from now on, of what clients other than `mine` change.
+    /// Notifies the kernel, from now on, of changes by clients other than `mine`.
     pub(crate) fn start(
         volume: &Volume,
         mine: ClientId,
@@ -105,7 +104,7 @@ impl Teller {
         let telling = move || {
             while let Some(event) = source.queue.take() {
                 tell(&kernel, &nodes, &event.news);
-                // It may stand for many that were thrown away.
+                // `Everything` may stand for many events that were dropped.
                 news.note_told(event.news == News::Everything);
             }
         };
@@ -129,8 +128,8 @@ impl Drop for Teller {
     }
 }
 
-/// Errors are not answered to: what the kernel does not know, or no longer
-/// listens to, it need not forget.
+/// Notifies the kernel of an event. Errors are ignored: the kernel need not drop what it does not
+/// know, and it may no longer listen.
 fn tell(kernel: &Notifier, nodes: &Nodes, news: &News) {
     let entry = |dir: NodeId, name: &[u8]| {
         if nodes.knows(dir) {
@@ -144,7 +143,7 @@ fn tell(kernel: &Notifier, nodes: &Nodes, news: &News) {
             let _ = kernel.inval_inode(INodeNo(nodes.number(node)), 0, 0);
         }
     };
-    // A negative offset leaves the data alone.
+    // A negative offset drops only the attributes.
     let attr = |node: NodeId| {
         if nodes.knows(node) {
             let _ = kernel.inval_inode(INodeNo(nodes.number(node)), -1, 0);

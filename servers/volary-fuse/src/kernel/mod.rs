@@ -1,5 +1,5 @@
-//! What the kernel and the session call things, each from the other, and what the kernel knows: its node
-//! ids, and what it must forget. Uses `options`.
+//! The kernel's view of the volume: types and error numbers, node ids, what the kernel is told, and
+//! what it must drop. Uses `options`.
 
 pub(crate) mod errno;
 pub(crate) mod events;

@@ -1,9 +1,8 @@
-//! Which node each of the kernel's node ids means, and how often the kernel was
-//! given it.
+//! Maps the kernel's node ids to nodes, and counts how often the kernel was given each.
 //!
-//! The kernel names a node by 64 bits and always calls the root 1. A node's
-//! `ino` is unique among those that live at one moment, so it serves as the
-//! node id; only 1 and the root's number change places.
+//! The kernel identifies a node by 64 bits, and the root is always 1. A node's `ino` is unique
+//! among those that exist at the same time, so it serves as the id. Only 1 and the root's number
+//! are swapped.
 
 use parking_lot::RwLock;
 use std::collections::HashMap;
@@ -12,14 +11,14 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicBool, Ordering};
 use volary_core::{Kind, NodeId, OpenId, Result};
 
-/// The kernel's name for the root.
+/// The kernel's id of the root.
 pub(crate) const ROOT: u64 = 1;
 const SHARDS: usize = 16;
 
 /// The nodes that the kernel knows. The root is always among them.
 pub(crate) struct Nodes {
     root: NodeId,
-    /// As [`Known::stale`], of the root.
+    /// Like [`Known::stale`], for the root.
     root_stale: AtomicBool,
     shards: [RwLock<HashMap<u64, Known, BuildHasherDefault<Spread>>>; SHARDS],
 }
@@ -27,10 +26,9 @@ pub(crate) struct Nodes {
 struct Known {
     node: NodeId,
     lookups: u64,
-    /// An open that keeps it alive, once its last name is gone.
+    /// An open that keeps the node alive once its last name is gone.
     pin: Option<OpenId>,
-    /// Others have changed what it holds, and the kernel is not yet sure to
-    /// have heard.
+    /// Others have changed the node's content, and the kernel may not have been notified yet.
     stale: bool,
 }
 
@@ -38,7 +36,7 @@ struct Known {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Forgotten {
     pub(crate) node: NodeId,
-    /// To be closed: the kernel no longer knows the node.
+    /// The open to close, because the kernel no longer knows the node.
     pub(crate) pin: Option<OpenId>,
 }
 
@@ -51,7 +49,7 @@ impl Nodes {
         }
     }
 
-    /// Returns the kernel's name for a node: its number as `stat` shows it.
+    /// Returns the kernel's id of a node, which `stat` shows as its number.
     pub(crate) fn number(&self, node: NodeId) -> u64 {
         let ino = node.ino.get();
         if ino == self.root.ino.get() {
@@ -63,7 +61,7 @@ impl Nodes {
         }
     }
 
-    /// Returns the node that the kernel means.
+    /// Returns the node with this id.
     ///
     /// # Errors
     /// `Stale` if the kernel was not given it, or has forgotten it.
@@ -78,8 +76,8 @@ impl Nodes {
         }
     }
 
-    /// Notes that the kernel is given the node once more. A node of the same
-    /// number but another generation takes the place of the one that is gone.
+    /// Counts that the kernel is given the node once more. A node with the same number but another
+    /// generation replaces the one that is gone.
     pub(crate) fn remember(&self, node: NodeId) {
         let number = self.number(node);
         if number == ROOT {
@@ -103,8 +101,7 @@ impl Nodes {
         }
     }
 
-    /// Takes back `lookups` of the times that the kernel was given the node,
-    /// and tells which node it was.
+    /// Subtracts `lookups` from the count of a node. Returns the node.
     pub(crate) fn forget(&self, number: u64, lookups: u64) -> Option<Forgotten> {
         if number == ROOT {
             return None;
@@ -124,8 +121,8 @@ impl Nodes {
         Some(Forgotten { node, pin })
     }
 
-    /// Keeps `open` for as long as the kernel knows the node; false if it does
-    /// not, or one is kept already.
+    /// Keeps `open` while the kernel knows the node. Returns false if the kernel does not know it,
+    /// or an open is kept already.
     pub(crate) fn pin(&self, node: NodeId, open: OpenId) -> bool {
         let number = self.number(node);
         match self.shard(number).write().get_mut(&number) {
@@ -137,7 +134,7 @@ impl Nodes {
         }
     }
 
-    /// Notes that others have changed what the node holds.
+    /// Notes that others have changed the node's content.
     pub(crate) fn mark_stale(&self, node: NodeId) {
         let number = self.number(node);
         if number == ROOT {
@@ -147,7 +144,7 @@ impl Nodes {
         }
     }
 
-    /// Notes it of all that the kernel knows.
+    /// Notes that others may have changed the content of all known nodes.
     pub(crate) fn mark_all_stale(&self) {
         self.root_stale.store(true, Ordering::Release);
         for shard in &self.shards {
@@ -156,7 +153,7 @@ impl Nodes {
         }
     }
 
-    /// Returns whether that was noted, and not taken since.
+    /// Returns whether others have changed the node's content, and clears the note.
     pub(crate) fn take_stale(&self, number: u64) -> bool {
         if number == ROOT {
             return self.root_stale.load(Ordering::Acquire)
@@ -171,13 +168,13 @@ impl Nodes {
         known.is_some_and(|known| std::mem::take(&mut known.stale))
     }
 
-    /// Returns whether the kernel knows the node; it need not be told of others.
+    /// Returns whether the kernel knows the node. It need not be notified about others.
     pub(crate) fn knows(&self, node: NodeId) -> bool {
         let number = self.number(node);
         number == ROOT || self.shard(number).read().contains_key(&number)
     }
 
-    /// Returns all that the kernel knows, the root among them, in no order.
+    /// Returns the ids of all nodes that the kernel knows, including the root, in no order.
     pub(crate) fn all(&self) -> Vec<u64> {
         let mut all = vec![ROOT];
         for shard in &self.shards {
@@ -191,9 +188,9 @@ impl Nodes {
     }
 }
 
-/// Numbers of nodes are close together or far apart by powers of two; a
-/// multiplication spreads both. They come from the volume, but only so many of
-/// them are alive, and whoever made the volume hurts only those who use it.
+/// Spreads node numbers. They are often close together, or apart by powers of two, and a
+/// multiplication spreads both. They come from the volume, but the number of live ones is limited.
+/// So a malicious volume can slow down only its own users.
 #[derive(Default)]
 struct Spread(u64);
 

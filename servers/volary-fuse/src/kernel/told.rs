@@ -1,4 +1,4 @@
-//! [`Told`]: what the kernel is told of nodes, and how long it may remember that.
+//! [`Told`]: what the kernel is told of nodes, and how long it may cache that.
 
 use crate::kernel::events::Progress;
 use crate::kernel::nodes::Nodes;
@@ -12,7 +12,7 @@ use volary_core::{Attr, Caps, Entry, FileKind};
 const DAY: Duration = Duration::from_secs(86_400);
 const SECOND: Duration = Duration::from_secs(1);
 
-/// What the kernel is told.
+/// What the kernel is told of nodes.
 pub(crate) struct Told {
     pub(crate) caps: Caps,
     pub(crate) wishes: Wishes,
@@ -21,17 +21,16 @@ pub(crate) struct Told {
     remember: Remember,
 }
 
-/// How long the kernel may answer from what it was told.
+/// How long the kernel may cache what it was told.
 #[derive(Clone, Copy, Debug)]
 struct Remember {
     attrs: Duration,
-    /// The names of directories, which the kernel knows under one name only.
+    /// Names of directories. The kernel knows each directory under one name only.
     dirs: Duration,
-    /// How long other names are remembered. Where a node can be named in upper and lower case, a
-    /// rename under one name leaves the kernel's others as they were: these
-    /// must not last.
+    /// Other names. If names ignore case, the kernel may know a node under several spellings.
+    /// Renaming one leaves the others in its cache, so these must expire soon.
     names: Duration,
-    /// How long it is remembered that there is no such name.
+    /// The absence of a name.
     absent: Duration,
 }
 
@@ -57,12 +56,12 @@ impl Told {
         self.caps.has(Caps::HOLES) && self.caps.has(Caps::EXTENTS)
     }
 
-    /// Attributes as the kernel takes them.
+    /// Returns attributes in the kernel's form.
     pub(crate) fn attr(&self, attr: &Attr) -> FileAttr {
         types::file_attr(attr, self.nodes.number(attr.node))
     }
 
-    /// Notes that the kernel is given a node; what it is told of it.
+    /// Counts that the kernel is given a node. Returns what it is told of the node.
     pub(crate) fn give(&self, entry: &Entry) -> Given {
         self.nodes.remember(entry.node);
         Given {
@@ -73,7 +72,7 @@ impl Told {
         }
     }
 
-    /// Returns how long a name of such a node may be remembered.
+    /// Returns how long the kernel may cache a name of such a node.
     pub(crate) fn name_lasts(&self, kind: FileKind) -> Duration {
         match kind {
             FileKind::Dir => self.remember.dirs,
@@ -81,19 +80,18 @@ impl Told {
         }
     }
 
-    /// Returns how long attributes may be remembered.
+    /// Returns how long the kernel may cache attributes.
     pub(crate) fn attrs_last(&self) -> Duration {
         self.remember.attrs
     }
 
-    /// Returns how long it may be remembered that there is no such name.
+    /// Returns how long the kernel may cache the absence of a name.
     pub(crate) fn absence_lasts(&self) -> Duration {
         self.remember.absent
     }
 
-    /// Returns whether others have changed what the node holds since the kernel last
-    /// opened it. Then the kernel has been told of the size, and is to drop the
-    /// data.
+    /// Returns whether others have changed the node's content since the kernel last opened it. The
+    /// kernel then already knows the new size, and must drop the cached data.
     pub(crate) fn take_stale(&self, node: INodeNo) -> bool {
         let stale = self.nodes.take_stale(node.0);
         if stale {
@@ -112,8 +110,9 @@ pub(crate) struct Given {
 }
 
 impl Remember {
-    /// Returns how long the kernel remembers names. If sessions check access and it serves several users, it
-    /// remembers none: it would pass through a directory that it knows without asking who may search it.
+    /// Returns how long the kernel may cache. If sessions check access and the mount serves several
+    /// users, it may cache no names. It would otherwise pass through a known directory without
+    /// asking whether the user may search it.
     fn of(caps: Caps, sole: bool, options: &MountOptions) -> Self {
         let all = Self::new(caps, sole, options.remember);
         if options.checks == Checks::Kernel || !options.allow_other {

@@ -1,4 +1,4 @@
-//! The kernel's types and the core's, each from the other.
+//! Converts between the kernel's types and the core's.
 
 use fuser::{
     FileAttr, FileType, INodeNo, InitFlags, KernelConfig, OpenAccMode, OpenFlags, TimeOrNow,
@@ -7,12 +7,12 @@ use rustix::fs::OFlags;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use volary_core::{Attr, Create, FileKind, Mode, SetAttr, SetTime, StatFs, Time};
 
-/// The longest file that the kernel can speak of.
+/// The greatest file size that the kernel supports.
 pub(crate) const SIZE_MAX: u64 = i64::MAX as u64;
 /// The most bytes in one read or write request.
 pub(crate) const IO_MAX: u32 = 1 << 20;
 
-/// Returns a node's attributes under the number that the kernel calls it by.
+/// Returns a node's attributes, with the kernel's id of the node.
 pub(crate) fn file_attr(attr: &Attr, number: u64) -> FileAttr {
     FileAttr {
         ino: INodeNo(number),
@@ -33,7 +33,7 @@ pub(crate) fn file_attr(attr: &Attr, number: u64) -> FileAttr {
     }
 }
 
-/// Returns attributes for a reply about no node: all zero.
+/// Returns all-zero attributes, for a reply that has no node.
 pub(crate) fn nothing() -> FileAttr {
     FileAttr {
         ino: INodeNo(0),
@@ -66,22 +66,23 @@ pub(crate) fn file_type(kind: FileKind) -> FileType {
     }
 }
 
-/// Returns a device's number as the kernel passes it: 12 bits major between the lower
-/// 8 and the upper 12 bits of the minor.
+/// Returns a device number in the kernel's form. The 12 bits of the major number lie between the
+/// lower 8 and the upper 12 bits of the minor.
 fn packed_rdev(rdev: u64) -> u32 {
     let (major, minor) = ((rdev >> 32) as u32, rdev as u32);
     (minor & 0xff) | (major & 0xfff) << 8 | (minor & 0xf_ff00) << 12
 }
 
-/// Returns the inverse: major number in the upper half, minor in the lower.
+/// Returns the device number for one in the kernel's form. The major number is in the upper half,
+/// and the minor in the lower.
 pub(crate) fn unpacked_rdev(packed: u32) -> u64 {
     let major = packed >> 8 & 0xfff;
     let minor = packed & 0xff | packed >> 12 & 0xf_ff00;
     u64::from(major) << 32 | u64::from(minor)
 }
 
-/// Returns a time out of a request. The library below counts the nanoseconds of times
-/// before 1970 in the wrong direction; that is undone here.
+/// Returns the time from a request. The FUSE library gets the sign of the nanoseconds of times
+/// before 1970 wrong, and this is corrected here.
 fn time(from: SystemTime) -> Time {
     match UNIX_EPOCH.duration_since(from) {
         Ok(before) if !before.is_zero() => {
@@ -99,13 +100,13 @@ pub(crate) fn set_time(from: TimeOrNow) -> SetTime {
     }
 }
 
-/// Returns what a new node is made with, before the umask.
+/// Returns the attributes of a new node, before the umask is applied.
 pub(crate) fn new_mode(mode: u32) -> SetAttr {
     SetAttr::mode(mode & 0o7777)
 }
 
-/// Returns what an open is for. With `write_back`, the kernel reads what it fills up
-/// around a write, so that who writes reads too.
+/// Returns the mode of an open. With `write_back`, the kernel reads the rest of a page around a
+/// write, so an open for writing must permit reading too.
 pub(crate) fn mode(flags: i32, write_back: bool) -> Mode {
     match OpenFlags(flags).acc_mode() {
         OpenAccMode::O_RDONLY => Mode::Read,
@@ -118,7 +119,7 @@ pub(crate) fn has_flag(flags: i32, flag: OFlags) -> bool {
     OFlags::from_bits_retain(flags as u32).contains(flag)
 }
 
-/// Returns what `create` does when the name is taken.
+/// Returns what `create` does if the name exists.
 pub(crate) fn create_how(flags: i32) -> Create {
     if has_flag(flags, OFlags::EXCL) {
         Create::New
@@ -129,7 +130,7 @@ pub(crate) fn create_how(flags: i32) -> Create {
     }
 }
 
-/// Blocks of `statfs`: how many in all, free, and free to the caller.
+/// Returns the blocks for `statfs`: all, free, and free to the caller.
 pub(crate) fn blocks(stat: &StatFs) -> (u64, u64, u64, u32) {
     let size = stat.block_size.max(512);
     let count = |bytes: u64| bytes / u64::from(size);
@@ -141,34 +142,36 @@ pub(crate) fn blocks(stat: &StatFs) -> (u64, u64, u64, u32) {
     )
 }
 
-/// What is asked of the kernel when it is first spoken to.
+/// The settings that are requested from the kernel when the connection begins.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wishes {
     /// All changes come through this volume's sessions.
     pub(crate) sole: bool,
-    /// The kernel gathers writes.
+    /// The kernel gathers writes (write-back cache).
     pub(crate) write_back: bool,
-    /// Byte-range locks are asked for here.
+    /// Byte-range locks come here as requests.
     pub(crate) session_locks: bool,
     /// Nodes may have access lists.
     pub(crate) acls: bool,
     /// The kernel checks access.
     pub(crate) kernel_checks: bool,
-    /// Requests worked on at once.
+    /// The number of requests that are handled at once.
     pub(crate) threads: usize,
-    /// In KiB.
+    /// The read-ahead in KiB.
     pub(crate) read_ahead: u32,
-    /// Steps of the time of last change, in nanoseconds.
+    /// The resolution of the time of last change, in nanoseconds.
     pub(crate) time_step: u64,
 }
 
 impl Wishes {
-    /// Asks for as much as the kernel has, but not for `O_TRUNC` with an open
-    /// (`FUSE_ATOMIC_O_TRUNC`): it would come before the kernel has looked
-    /// whether the file is a program that runs, and cut it. Nor for direct writes that
-    /// end later than their call (`FUSE_ASYNC_DIO`): Linux drops the pages that they
-    /// replace before it sends them, and not once more when they are done, so that who
-    /// reads meanwhile leaves the old ones behind for good.
+    /// Requests as many features as the kernel has, with two exceptions.
+    ///
+    /// `FUSE_ATOMIC_O_TRUNC` would truncate a file with its open. This comes before the kernel
+    /// checks whether the file is a running program.
+    ///
+    /// `FUSE_ASYNC_DIO` lets direct writes end later than their call. Linux drops the cached pages
+    /// that they replace before it sends them, but not again after they are done. A concurrent
+    /// reader could thus leave old pages in the cache permanently.
     pub(crate) fn ask(&self, config: &mut KernelConfig) {
         let always = [
             InitFlags::FUSE_EXPORT_SUPPORT,
@@ -202,7 +205,7 @@ impl Wishes {
                     .into_iter()
                     .filter(|_| self.session_locks),
             );
-        // An access list counts instead of the umask; the kernel cannot know before it asks.
+        // An access list replaces the umask, but the kernel cannot know about it before it asks.
         let acls = [InitFlags::FUSE_DONT_MASK]
             .into_iter()
             .chain(
@@ -212,13 +215,13 @@ impl Wishes {
             )
             .filter(|_| self.acls);
         for flag in wanted.chain(acls) {
-            // What an older kernel lacks, it does without.
+            // Features that an older kernel lacks are not used.
             let _ = config.add_capabilities(flag);
         }
         self.ask_sizes(config);
     }
 
-    /// Sizes that are refused come back as the nearest that is not.
+    /// Requests sizes. If one is refused, requests the nearest permitted one.
     fn ask_sizes(&self, config: &mut KernelConfig) {
         let _ = config.set_max_write(IO_MAX);
         let ahead = self.read_ahead.saturating_mul(1024).max(4096);
@@ -234,8 +237,8 @@ impl Wishes {
     }
 }
 
-/// Returns whether the kernel can keep times itself in steps of `nanos`: powers of ten
-/// up to a second.
+/// Returns whether the kernel can maintain times in steps of `nanos`: it supports powers of ten up
+/// to a second.
 pub(crate) fn kernel_keeps_step(nanos: u64) -> bool {
     (0..=9).any(|power| 10_u64.pow(power) == nanos.max(1))
 }
@@ -254,7 +257,7 @@ mod tests {
 
     #[test]
     fn times_before_1970_are_read_as_they_were_sent() {
-        // -2 s + 0.8 s, as the library hands it on.
+        // -2 s + 0.8 s, in the form that the library returns.
         let sent = UNIX_EPOCH - Duration::new(2, 800_000_000);
         assert_eq!(time(sent), Time::new(-2, 800_000_000));
         assert_eq!(

@@ -1,13 +1,13 @@
-//! An attendant: a process beside the one that serves, which mounts and unmounts one directory.
+//! An attendant: a helper process beside the server, which mounts and unmounts one directory.
 //!
-//! A sandboxed process (`no_new_privs`, Landlock) can neither mount nor unmount, nor start the set-uid
-//! program by which ordinary users do. An attendant, started before, does it instead. Its own command
-//! line names the directory and the options. The server can have that directory mounted once, and
-//! unmounted; nothing else.
+//! A sandboxed process (`no_new_privs`, Landlock) can neither mount nor unmount, nor start the
+//! set-uid program that ordinary users need for this. An attendant, started before, does it
+//! instead. Its own command line has the directory and the options. The server can have that
+//! directory mounted once, and unmounted, and nothing else.
 //!
-//! Both talk over a socket. A request is a letter, a length of two bytes (little-endian) and that many
-//! bytes. An answer is a kind of error (0: none), a length and bytes: the error's words, or what was
-//! asked for. The answer to `m` carries the descriptor of `/dev/fuse`.
+//! Both talk over a socket. A request is a letter, a two-byte length (little-endian), and that many
+//! bytes. An answer is a kind of error (0 for none), a length, and bytes: the error's message, or
+//! the result. The answer to `m` also carries the descriptor of `/dev/fuse`.
 
 use crate::mount::mounting::{config, mount_flags, mount_on};
 use crate::mount::passing::{receive_byte, send_byte};
@@ -28,7 +28,7 @@ const SETTLE: u8 = b's';
 const UNMOUNT: u8 = b'u';
 const ABORT: u8 = b'a';
 
-/// The errors that mounting and unmounting can end with, by their number in an answer.
+/// The possible errors of mounting and unmounting, in the order of their numbers in an answer.
 const KINDS: [Kind; 8] = [
     Kind::Io,
     Kind::NotFound,
@@ -44,19 +44,19 @@ const KINDS: [Kind; 8] = [
 #[derive(Debug)]
 pub struct Attendant(Mutex<UnixStream>);
 
-/// What was mounted.
+/// The result of mounting.
 pub(crate) struct Attended {
     pub(crate) device: OwnedFd,
     pub(crate) point: MountPoint,
 }
 
 impl Attendant {
-    /// Talks to the process at the other end of `socket`, which runs [`attend`].
+    /// Returns the client of the process at the other end of `socket`, which runs [`attend`].
     pub fn new(socket: UnixStream) -> Self {
         Self(Mutex::new(socket))
     }
 
-    /// Mounts. Returns the descriptor from which the kernel's requests are read.
+    /// Mounts. Returns the descriptor that delivers the kernel's requests, and the mount point.
     ///
     /// # Errors
     /// Those of [`serve`](crate::serve).
@@ -76,8 +76,8 @@ impl Attendant {
         Ok(Attended { device, point })
     }
 
-    /// Sets what can be set only once the kernel has been answered: that symlinks are not followed, and
-    /// how far the kernel reads ahead.
+    /// Applies settings that need an initialised connection to the kernel: that symlinks are not
+    /// followed, and how far the kernel reads ahead.
     ///
     /// # Errors
     /// `NotPermitted`.
@@ -92,7 +92,7 @@ impl Attendant {
 
     /// See [`MountPoint::abort`].
     pub(crate) fn abort(&self) {
-        // The attendant has ended: nobody could do it.
+        // If the attendant has ended, nobody could do it.
         let _ = self.ask(ABORT, &[]);
     }
 
@@ -113,7 +113,7 @@ fn gone() -> Error {
     Error::note(Kind::Io, "the process that mounts and unmounts has ended")
 }
 
-/// One message, with a descriptor or without.
+/// Sends a message, with a descriptor if there is one.
 fn send(
     socket: &mut UnixStream,
     what: u8,
@@ -137,8 +137,8 @@ fn receive(socket: &mut UnixStream) -> io::Result<Message> {
     Ok((what, bytes, fd))
 }
 
-/// Runs as the attendant for `dir` until the other end of `socket` is closed. A mount that is still
-/// there then stays, as after a server that was killed.
+/// Runs as the attendant for `dir` until the other end of `socket` is closed. If the directory is
+/// still mounted then, it stays so, as after a server that was killed.
 ///
 /// # Errors
 /// Those of the socket.
@@ -172,7 +172,7 @@ enum State {
         point: MountPoint,
         connection: Option<u32>,
         flags: MountFlags,
-        /// Unmounted: another mount on the directory is not this server's.
+        /// Whether it was unmounted. A later mount on the directory is not this server's.
         gone: bool,
     },
 }
@@ -234,7 +234,7 @@ impl State {
         let mut told = vec![u8::from(point.was_dead), u8::from(point.hides)];
         told.extend_from_slice(point.path.as_os_str().as_bytes());
         let connection = point.connection();
-        // Keeps no file system busy by its working directory.
+        // The working directory must not keep a file system busy.
         let _ = std::env::set_current_dir("/");
         *self = Self::Mounted {
             point,
@@ -267,7 +267,7 @@ mod tests {
             refused.to_string(),
             MountPoint::check(place).unwrap_err().to_string()
         );
-        // It unmounts nothing that it has not mounted.
+        // The attendant unmounts nothing that it has not mounted.
         attendant.unmount(true).unwrap();
         attendant.abort();
         assert_eq!(attendant.ask(b'x', b"").unwrap_err(), Kind::Invalid);

@@ -1,6 +1,6 @@
-//! [`Held`]: a mount point by descriptors. Whoever owns a directory above it may put a symlink in its
-//! place at any time: what is mounted and unmounted by descriptors is still the directory that was
-//! checked.
+//! [`Held`]: a mount point held by descriptors. The owner of a directory above it may replace it by
+//! a symlink at any time. By descriptors, the directory that was checked is still the one that is
+//! mounted and unmounted.
 
 use rustix::fs::{Mode, OFlags, fstat, open, openat};
 use std::ffi::{OsStr, OsString};
@@ -18,7 +18,7 @@ const DIRECTORY: OFlags = OFlags::PATH
 pub(crate) struct Held {
     parent: OwnedFd,
     name: OsString,
-    /// The directory below the mount; `None` for one that a dead mount covers.
+    /// The directory below the mount. `None` for a directory that a dead mount covers.
     below: Option<OwnedFd>,
 }
 
@@ -26,7 +26,7 @@ impl Held {
     /// Opens the directory at `path`, which is absolute and has no symlinks.
     ///
     /// # Errors
-    /// The host's; `NotADirectory` if a part of the path has become a symlink.
+    /// Those of the host; `NotADirectory` if a part of the path has become a symlink.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let held = Self::open_parent(path)?;
         let below = openat(&held.parent, &held.name, DIRECTORY, Mode::empty())?;
@@ -36,7 +36,7 @@ impl Held {
         })
     }
 
-    /// Opens the directory that `path` is in, and leaves `path` itself alone.
+    /// Opens the parent directory of `path`, but not `path` itself.
     ///
     /// # Errors
     /// As [`open`](Self::open); `InvalidInput` for the root directory.
@@ -55,12 +55,13 @@ impl Held {
         })
     }
 
-    /// Returns a path to the directory below the mount, whatever has its name by now.
+    /// Returns a path to the directory below the mount, even if its name leads elsewhere by now.
     pub(crate) fn below(&self) -> Option<PathBuf> {
         self.below.as_ref().map(by_descriptor)
     }
 
-    /// Returns a path to what is mounted here. Its last part must not be followed if it is a symlink.
+    /// Returns a path to what is mounted here. Its last component must not be followed if it is a
+    /// symlink.
     pub(crate) fn mounted(&self) -> PathBuf {
         by_descriptor(&self.parent).join(&self.name)
     }
@@ -68,7 +69,7 @@ impl Held {
     /// Returns the mode of the directory below the mount, with its type.
     ///
     /// # Errors
-    /// The host's; `NotFound` for a dead mount.
+    /// Those of the host; `NotFound` for a dead mount.
     pub(crate) fn mode(&self) -> io::Result<u32> {
         let below = self.below.as_ref().ok_or(io::ErrorKind::NotFound)?;
         Ok(fstat(below)?.st_mode)
@@ -109,7 +110,7 @@ mod tests {
             assert!(path.join("mine").exists(), "{}", path.display());
         }
         assert_eq!(held.mode().unwrap() & 0o170_000, 0o040_000);
-        // Who comes later is refused the symlink.
+        // A later open refuses the symlink.
         let refused = Held::open(&top.join("theirs/mnt")).unwrap_err();
         assert_eq!(refused.kind(), io::ErrorKind::NotADirectory);
         fs::remove_dir_all(top.join("moved/mnt")).unwrap();

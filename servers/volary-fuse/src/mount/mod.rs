@@ -1,5 +1,5 @@
-//! Mount points: what can be wrong with one, how it is mounted and left, by this process or by one beside.
-//! Uses the rooms above.
+//! Mount points: their checks, mounting and unmounting, by this process or by a helper. Uses the
+//! rooms above.
 
 pub(crate) mod attend;
 pub(crate) mod held;

@@ -1,4 +1,4 @@
-//! [`serve`]: from a volume and a directory to a mount, and its end.
+//! [`serve`]: mounts a volume on a directory, and ends the mount.
 
 use crate::kernel::events::Teller;
 use crate::mount::attend::{Attendant, Attended};
@@ -19,26 +19,26 @@ use std::thread;
 use volary_core::{Caps, Error, Kind, Result};
 use volary_session::Volume;
 
-/// The most threads.
+/// The highest number of threads.
 const THREADS_MAX: usize = 64;
 
-/// What ends a mount, beside [`Mounted::unmount`] and `umount` by a user.
+/// What ends a mount, besides [`Mounted::unmount`] and a user's `umount`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
     /// Nothing else.
     Call,
-    /// SIGINT, SIGTERM and SIGHUP, which this process then no longer dies of.
-    /// At the first, the mount is gone from its place at once; files that are
-    /// open stay usable, and the mount ends when the last of them is closed. At the
-    /// second it ends at once, and who still uses it gets errors.
+    /// SIGINT, SIGTERM and SIGHUP, which then no longer kill this process. At the first one, the
+    /// mount is detached from its directory at once. Open files stay usable, and the mount ends
+    /// when the last of them is closed. At the second one, the mount ends at once, and its users
+    /// get errors.
     Signals,
-    /// By a call, as one of several that serve the volume: it stays attached when
-    /// the mount ends, and its changes are made durable.
+    /// Nothing else. The mount is one of several that serve the volume. When it ends, the volume
+    /// stays attached, and its changes are made durable.
     CallBeside,
 }
 
-/// A volume that is mounted. Dropped, it is unmounted; if it is in use then,
-/// it is gone from its place, and ends with its last user.
+/// A mounted volume. Dropping it unmounts it. If it is in use then, it is detached from its
+/// directory, and ends with its last user.
 #[derive(Debug)]
 pub struct Mounted {
     place: Place,
@@ -47,11 +47,11 @@ pub struct Mounted {
     signals: Option<Handle>,
 }
 
-/// Where it is mounted, and who unmounts it.
+/// The mount point, and the process that unmounts it.
 #[derive(Clone, Debug)]
 struct Place {
     point: MountPoint,
-    /// Nobody: this process itself.
+    /// `None` if this process unmounts it itself.
     attendant: Option<Arc<Attendant>>,
 }
 
@@ -71,7 +71,7 @@ impl Place {
         }
     }
 
-    /// What can be set only once the kernel has been answered.
+    /// Applies settings that need an initialised connection to the kernel.
     fn settle(&self, read_only: bool, options: &MountOptions) -> Result<()> {
         if let Some(attendant) = &self.attendant {
             return attendant.settle();
@@ -85,25 +85,25 @@ impl Place {
     }
 }
 
-/// How it ended, once it has.
+/// The result of the mount, once it has ended.
 #[derive(Debug, Default)]
 struct End {
     answer: Mutex<Option<Option<Error>>>,
     came: Condvar,
 }
 
-/// Mounts `volume` on the directory `mountpoint` and serves it, by threads of
-/// its own. When the mount ends, however it does, the volume is detached (but see
-/// [`Stop::CallBeside`]), so that everything is on its device.
+/// Mounts `volume` on the directory `mountpoint`, and serves it with its own threads. When the
+/// mount ends, for whatever reason, the volume is detached (but see [`Stop::CallBeside`]), so that
+/// everything is on its device.
 ///
-/// A mount point that is still covered by the mount of a server that was
-/// killed is freed first; [`Mounted::was_dead`] tells.
+/// If the directory is still covered by the mount of a server that was killed, that mount is
+/// removed first. [`Mounted::was_dead`] tells so.
 ///
 /// # Errors
-/// `NotFound`, `NotDir`, `Access` or `Busy` for the mount point; `Unsupported`
-/// if the host has no FUSE; `NotPermitted` without the rights to mount so;
-/// `Invalid` for a number of threads that is not 1 to 64; `Io`. Each in one
-/// line that says what to do. The volume then stays attached.
+/// `NotFound`, `NotDir`, `Access` or `Busy` for the mount point; `Unsupported` if the host has no
+/// FUSE; `NotPermitted` without the rights to mount with these options; `Invalid` for a number of
+/// threads that is not 1 to 64; `Io`. Each has one line that says what to do. The volume then stays
+/// attached.
 pub fn serve(
     volume: Arc<Volume>,
     mountpoint: &Path,
@@ -124,8 +124,9 @@ pub fn serve(
     begin(volume, &place, options, stop, device, config)
 }
 
-/// Mounts `volume` as [`serve`] does, on the directory of `attendant`, which mounts it and unmounts
-/// it: this process need not be allowed to. `options` are those that the attendant was given.
+/// Mounts `volume` as [`serve`] does, on the directory of `attendant`. The attendant mounts and
+/// unmounts it, so this process needs no right to do so. `options` must be those that the attendant
+/// was given.
 ///
 /// # Errors
 /// Those of [`serve`]; `Io` if the attendant has ended.
@@ -147,7 +148,7 @@ pub fn serve_attended(
     begin(volume, &place, options, stop, device, config)
 }
 
-/// Serves what was mounted at `place`, or unmounts it.
+/// Serves what was mounted at `place`. Unmounts it if this fails.
 fn begin(
     volume: Arc<Volume>,
     place: &Place,
@@ -158,7 +159,7 @@ fn begin(
 ) -> Result<Mounted> {
     let begun = run(volume, place.clone(), options, stop, device, config);
     begun.inspect_err(|_| {
-        // The first error is the one to report.
+        // An error here would hide the first one.
         let _ = place.unmount(true);
     })
 }
@@ -183,10 +184,10 @@ fn run(
     let session = fuser::Session::from_fd(server, device, config.acl, config)
         .map_err(|e| cannot_mount(&e))?;
     if let Ok(fd) = session.as_fd().try_clone_to_owned() {
-        // It is set here alone.
+        // Nothing else sets it, so this cannot fail.
         let _ = kernel.set(fd);
     }
-    // It is set here alone.
+    // Nothing else sets it, so this cannot fail.
     let _ = notifier.set(session.notifier());
     place.settle(is_read_only(&volume, options), options)?;
     let teller = Teller::start(&volume, client, caches, session.notifier());
@@ -206,11 +207,11 @@ fn run(
         signals,
     };
     let running = move || {
-        // However this thread ends, whoever waits for the mount's end comes to know.
+        // However this thread ends, threads that wait for the mount's end are woken.
         let _last = Last(Arc::clone(&end));
         let served = session.run();
         if matches!(&served, Err(e) if !is_end(e)) {
-            // Nobody answers requests any more. The first error is the one to report.
+            // Nobody answers requests any more. An error here would hide the first one.
             let _ = place.unmount(true);
         }
         waiters.end();
@@ -219,7 +220,7 @@ fn run(
     };
     let runner = thread::Builder::new().name("volary-fuse".into());
     runner.spawn(running).map_err(|e| {
-        // The mount went with the closure; nobody is to wait for its end.
+        // The mount went with the closure, so nobody must wait for its end.
         mounted.end.note(Ok(()));
         Error::note(Kind::Io, format!("cannot start a thread: {e}"))
     })?;
@@ -227,33 +228,31 @@ fn run(
 }
 
 impl Mounted {
-    /// Returns whether the mount point was still covered by the mount of a server that
-    /// was killed: what that one had not yet made durable is lost, and the
-    /// volume may need a check.
+    /// Returns whether the mount point was still covered by the mount of a server that was killed.
+    /// Changes that it had not yet made durable are lost, and the volume may need a check.
     pub fn was_dead(&self) -> bool {
         self.place.point.was_dead
     }
 
-    /// Returns whether the mount hides something in the directory.
+    /// Returns whether the mount hides entries of the directory.
     pub fn hides(&self) -> bool {
         self.place.point.hides
     }
 
-    /// Returns where it is mounted: absolute, without symlinks.
+    /// Returns the mount point: absolute, without symlinks.
     pub fn path(&self) -> &Path {
         &self.place.point.path
     }
 
-    /// Returns the requests so far.
+    /// Returns the counts of requests so far.
     pub fn counts(&self) -> &Arc<Counts> {
         &self.counts
     }
 
-    /// Unmounts, and waits until the volume is detached, or everything durable.
+    /// Unmounts, and waits until the volume is detached, or all changes are durable.
     ///
     /// # Errors
-    /// `Busy` if it is in use: then it stays mounted. What
-    /// [`wait`](Self::wait) answers.
+    /// `Busy` if it is in use. It then stays mounted. Those of [`wait`](Self::wait).
     pub fn unmount(&self) -> Result<()> {
         if !self.end.has_come() {
             self.place.unmount(false)?;
@@ -261,8 +260,7 @@ impl Mounted {
         self.wait()
     }
 
-    /// Takes the mount from its place even if it is in use; it ends when its
-    /// last user does.
+    /// Detaches the mount from its directory even if it is in use. It ends when its last user does.
     ///
     /// # Errors
     /// `Io`.
@@ -273,11 +271,10 @@ impl Mounted {
         self.place.unmount(true)
     }
 
-    /// Waits until the mount has ended and the volume is detached, or everything
-    /// durable.
+    /// Waits until the mount has ended, and the volume is detached, or all changes are durable.
     ///
     /// # Errors
-    /// The first error of making everything durable; told once.
+    /// The first error of making everything durable. It is returned once.
     pub fn wait(&self) -> Result<()> {
         self.end.wait()
     }
@@ -297,7 +294,7 @@ impl Drop for Mounted {
     }
 }
 
-/// Notes, when dropped, an end of which nothing else was noted: that of a panic.
+/// Notes an end when it is dropped, unless another was noted. This happens after a panic.
 struct Last(Arc<End>);
 
 impl Drop for Last {
@@ -308,7 +305,7 @@ impl Drop for Last {
 }
 
 impl End {
-    /// The first answer counts.
+    /// Notes how the mount ended. The first result counts.
     fn note(&self, answer: Result<()>) {
         self.answer.lock().get_or_insert(answer.err());
         self.came.notify_all();
@@ -329,7 +326,7 @@ impl End {
     }
 }
 
-/// After the last request: everything to the device.
+/// Makes everything durable after the last request.
 fn finish(volume: &Volume, served: std::io::Result<()>, stop: Stop) -> Result<()> {
     let detached = match stop {
         Stop::CallBeside => volume.sync(),
@@ -337,6 +334,8 @@ fn finish(volume: &Volume, served: std::io::Result<()>, stop: Stop) -> Result<()
     };
     match served {
         Err(e) if !is_end(&e) => {
+            // What could not be kept comes first.
+            detached?;
             let words = format!("the connection to the kernel failed: {e}");
             Err(Error::note(Kind::Io, words))
         }
@@ -344,12 +343,15 @@ fn finish(volume: &Volume, served: std::io::Result<()>, stop: Stop) -> Result<()
     }
 }
 
-/// Returns whether the kernel has ended the connection. The library below knows that by `ENODEV`; of a
-/// request that a thread had just taken, Linux says `ECONNABORTED` instead (`fuse_dev_do_read`).
+/// Returns whether the kernel has ended the connection. The FUSE library recognises this by
+/// `ENODEV`. For a request that a thread was just taking, Linux returns `ECONNABORTED` instead
+/// (`fuse_dev_do_read`).
 fn is_end(error: &std::io::Error) -> bool {
     error.kind() == std::io::ErrorKind::ConnectionAborted
 }
 
+/// Returns the number of threads.
+///
 /// # Errors
 /// `Invalid`.
 fn threads(options: &MountOptions) -> Result<usize> {
@@ -367,7 +369,7 @@ fn is_read_only(volume: &Volume, options: &MountOptions) -> bool {
     options.read_only || !volume.caps().has(Caps::WRITE)
 }
 
-/// Returns what the table of mounts shows as its source.
+/// Returns the source that the table of mounts shows.
 fn source(volume: &Volume, options: &MountOptions) -> String {
     let own = || volume.name().into();
     options.source.clone().unwrap_or_else(own)
@@ -376,7 +378,7 @@ fn source(volume: &Volume, options: &MountOptions) -> String {
 /// Starts a thread that unmounts at a signal.
 ///
 /// # Errors
-/// `Io` if the process has no room for another one.
+/// `Io` if no thread can be started.
 fn obey_signals(place: Place, volume: Arc<Volume>, end: Arc<End>) -> Result<Handle> {
     let failed = |e: std::io::Error| Error::note(Kind::Io, format!("cannot wait for signals: {e}"));
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(failed)?;

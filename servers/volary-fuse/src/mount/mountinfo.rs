@@ -1,15 +1,15 @@
-//! What the kernel says is mounted where: `/proc/self/mountinfo`.
+//! Finds mounts in `/proc/self/mountinfo`.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// One mount, as `proc(5)` describes it.
+/// A mount, as `proc(5)` describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct MountLine {
     /// `major:minor` of the mounted file system.
     pub(crate) device: String,
-    /// File system type: `fuse.volary`.
+    /// The file system's type: `fuse.volary`.
     pub(crate) kind: String,
 }
 
@@ -39,7 +39,7 @@ fn parse(line: &[u8], path: &[u8]) -> Option<MountLine> {
     })
 }
 
-/// Spaces, tabs, newlines and backslashes are written as `\040` and the like.
+/// Decodes the escapes of spaces, tabs, newlines and backslashes, such as `\040`.
 fn unescape(field: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(field.len());
     let mut rest = field;

@@ -1,4 +1,4 @@
-//! Mounting on a directory: by a system call, or by the set-uid program of the FUSE package.
+//! Mounts on a directory, by a system call or by the set-uid program of the FUSE package.
 
 use crate::mount::held::Held;
 use crate::mount::passing::receive_byte;
@@ -16,7 +16,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use volary_core::{Error, Kind, Result};
 
-/// Returns what the library below is told.
+/// Returns the configuration of the FUSE library.
 pub(crate) fn config(
     source: &str,
     read_only: bool,
@@ -27,7 +27,7 @@ pub(crate) fn config(
         if yes { then } else { otherwise }
     };
     let mut all = vec![
-        // A comma would begin another option.
+        // A comma in the name would begin another option.
         MountOption::FSName(shown(source)),
         MountOption::Subtype("volary".into()),
         pick(read_only, MountOption::RO, MountOption::RW),
@@ -35,8 +35,8 @@ pub(crate) fn config(
         pick(options.dev, MountOption::Dev, MountOption::NoDev),
         pick(options.exec, MountOption::Exec, MountOption::NoExec),
     ];
-    // Also of what root mounts for itself alone: a process of root's may lack the
-    // right to override modes, or act for others (setfsuid), as servers do.
+    // This applies even to root's own mounts: a process of root may lack the right to override
+    // modes, or act for others (`setfsuid`), as servers do.
     if options.checks == Checks::Kernel {
         all.push(MountOption::DefaultPermissions);
     }
@@ -79,7 +79,7 @@ pub(crate) fn cannot_mount(error: &io::Error) -> Error {
              SYS_ADMIN";
         return Error::note(Kind::NotPermitted, words);
     }
-    // The library lists its arguments; what the kernel answered comes last.
+    // The library lists its arguments first. The kernel's answer comes last.
     let line = match line.strip_prefix("Error calling mount()") {
         Some(rest) => rest.rsplit(": ").next().unwrap_or(rest),
         None => line,
@@ -87,11 +87,11 @@ pub(crate) fn cannot_mount(error: &io::Error) -> Error {
     Error::note(Kind::Io, format!("cannot mount: {line}"))
 }
 
-/// Mounts on the directory that was checked, whatever has its name by now. Returns the descriptor from
-/// which the kernel's requests are read.
+/// Mounts on the directory that was checked, even if its name leads elsewhere by now. Returns the
+/// descriptor that delivers the kernel's requests.
 ///
 /// # Errors
-/// Those of [`serve`](crate::serve) once the mount point was checked.
+/// Those of [`serve`](crate::serve), after the check of the mount point.
 pub(crate) fn mount_on(
     point: &MountPoint,
     source: &str,
@@ -107,7 +107,7 @@ pub(crate) fn mount_on(
         .map_err(|e| cannot_mount(&e))
 }
 
-/// Returns `None` for a process that may not mount.
+/// Mounts by a system call. Returns `None` if this process may not mount.
 fn mount_by_itself(
     held: &Held,
     source: &str,
@@ -140,13 +140,13 @@ fn mount_by_itself(
     }
 }
 
-/// Returns the source as a table of mounts shows it, without characters that would end a field.
+/// Returns the source in the form of a table of mounts, without characters that would end a field.
 fn shown(source: &str) -> String {
     source.replace([',', '\\'], "_")
 }
 
-/// Mounts by the set-uid program of the FUSE package. It is handed a socket, and sends the descriptor
-/// of the mount back.
+/// Mounts by the set-uid program of the FUSE package. The program gets a socket, and sends the
+/// descriptor of the mount back over it.
 fn mount_by_helper(point: &Path, config: &Config) -> io::Result<OwnedFd> {
     let (ours, theirs) = UnixStream::pair()?;
     let mut helper = Command::new("fusermount3");
@@ -158,7 +158,7 @@ fn mount_by_helper(point: &Path, config: &Config) -> io::Result<OwnedFd> {
         .stdout(Stdio::null())
         .stderr(Stdio::piped());
     let child = helper.spawn()?;
-    // Its socket is a part of the command.
+    // The command holds the other end of the socket, so it must be dropped.
     drop(helper);
     let came = receive_byte(ours.as_fd());
     let output = child.wait_with_output()?;

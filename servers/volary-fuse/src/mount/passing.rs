@@ -1,4 +1,4 @@
-//! Descriptors that are passed over a socket, each with a byte.
+//! Passes descriptors over a socket, each with a byte.
 
 use rustix::io::Errno;
 use rustix::net::{
@@ -9,7 +9,7 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
-/// Sends a byte, and a descriptor with it if there is one.
+/// Sends a byte, with a descriptor if there is one.
 ///
 /// # Errors
 /// Those of the socket.
@@ -33,7 +33,7 @@ pub(crate) fn send_byte(
     Ok(())
 }
 
-/// Receives a byte, and the descriptor that came with it.
+/// Receives a byte, and the descriptor that came with it, if any.
 ///
 /// # Errors
 /// Those of the socket; `UnexpectedEof` at its end.

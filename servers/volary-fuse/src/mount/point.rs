@@ -1,4 +1,4 @@
-//! The mount point: what can be wrong with it, and how it is left.
+//! The mount point: its checks, and unmounting.
 
 use crate::mount::held::Held;
 use crate::mount::mountinfo::mounted_on;
@@ -17,7 +17,7 @@ use volary_core::{Error, Kind, Result};
 
 const DEVICE: &str = "/dev/fuse";
 
-/// The bit of a directory's mode that lets only owners remove names.
+/// The bit of a directory's mode by which only owners can remove names (the sticky bit).
 const STICKY: u32 = 0o1000;
 
 /// A directory that a volume can be mounted on.
@@ -25,24 +25,28 @@ const STICKY: u32 = 0o1000;
 pub(crate) struct MountPoint {
     /// Absolute, without symlinks.
     pub(crate) path: PathBuf,
-    /// The directory was still covered by the mount of a server that was
-    /// killed; that mount has been taken away.
+    /// Whether the directory was still covered by the mount of a server that was killed. That mount
+    /// has been removed.
     pub(crate) was_dead: bool,
-    /// There is something in the directory.
+    /// Whether the directory has entries, which the mount hides.
     pub(crate) hides: bool,
-    /// What is mounted and unmounted; `None` where an attendant has it.
+    /// The descriptors to mount and unmount by. `None` if an attendant has them.
     pub(crate) held: Option<Arc<Held>>,
 }
 
 impl MountPoint {
-    /// Checks `path`. A directory with entries is allowed: they are hidden
-    /// while the volume is mounted.
+    /// Checks `path`. The directory may have entries, which are hidden while the volume is mounted.
     ///
     /// # Errors
-    /// In this order, each with one line that says what to do: `NotFound`,
-    /// `NotDir`, `Access` for a path that cannot be followed, `Busy` if something is mounted
-    /// there, `Access` for a directory that this user may not write, `Unsupported`
-    /// if the host has no FUSE, `NotPermitted` without the rights to mount.
+    /// In this order, each with one line that says what to do:
+    ///
+    /// - `NotFound`
+    /// - `NotDir`
+    /// - `Access` for a path that cannot be followed
+    /// - `Busy` if something is mounted there
+    /// - `Access` for a directory that this user may not write
+    /// - `Unsupported` if the host has no FUSE
+    /// - `NotPermitted` without the rights to mount
     pub(crate) fn check(path: &Path) -> Result<Self> {
         let shown = volary_core::escape(path.as_os_str().as_bytes());
         let was_dead = free(path)?;
@@ -72,16 +76,16 @@ impl MountPoint {
         })
     }
 
-    /// Returns a path to what is mounted here, whoever changes the directories above.
+    /// Returns a path to what is mounted here, even if directories above are replaced.
     fn place(&self) -> PathBuf {
         let held = self.held.as_ref();
         held.map_or_else(|| self.path.clone(), |held| held.mounted())
     }
 
-    /// Remounts with `nosymfollow`, which is no option of `fuser`'s.
+    /// Remounts with `nosymfollow`, for which `fuser` has no option.
     ///
     /// # Errors
-    /// `NotPermitted` without the rights to.
+    /// `NotPermitted` if this user may not do so.
     pub(crate) fn forbid_symlinks(&self, flags: MountFlags) -> Result<()> {
         let flags = flags | MountFlags::BIND | MountFlags::NOSYMFOLLOW;
         mount_remount(self.place(), flags, "").map_err(|_| {
@@ -92,8 +96,7 @@ impl MountPoint {
         })
     }
 
-    /// Sets how far the kernel reads ahead, in KiB; false where this user may
-    /// not set it.
+    /// Sets how far the kernel reads ahead, in KiB. Returns false if this user may not set it.
     pub(crate) fn set_read_ahead(&self, size: u32) -> bool {
         let Some(line) = mounted_on(&self.path) else {
             return false;
@@ -102,23 +105,24 @@ impl MountPoint {
         fs::write(place, size.to_string()).is_ok()
     }
 
-    /// Returns the number of the kernel's connection to whoever serves this mount.
+    /// Returns the number of this mount's FUSE connection.
     pub(crate) fn connection(&self) -> Option<u32> {
         let line = mounted_on(&self.path)?;
         line.device.split_once(':')?.1.parse().ok()
     }
 
-    /// Ends a connection at once: whoever uses the mount gets errors.
+    /// Ends a connection at once. Users of the mount get errors.
     pub(crate) fn abort(connection: u32) {
-        // Without fusectl the connection cannot be aborted: it ends when the mount's users let go.
+        // Without fusectl the connection cannot be aborted. It then ends when the mount's users are
+        // done.
         let _ = fs::write(format!("/sys/fs/fuse/connections/{connection}/abort"), "1");
     }
 
     /// Unmounts.
     ///
     /// # Errors
-    /// `Busy` if it is in use, which never happens if `lazy`: then the mount
-    /// is gone from its place at once, and ends when its last user does.
+    /// `Busy` if it is in use. With `lazy` this does not happen: the mount is detached from its
+    /// directory at once, and ends with its last user.
     pub(crate) fn unmount(&self, lazy: bool) -> Result<()> {
         let flags = if lazy {
             UnmountFlags::DETACH
@@ -126,7 +130,7 @@ impl MountPoint {
             UnmountFlags::empty()
         };
         match unmount(self.place(), flags | UnmountFlags::NOFOLLOW) {
-            // Or somebody else has unmounted it.
+            // `EINVAL` means that somebody else has unmounted it.
             Ok(()) | Err(Errno::INVAL) => Ok(()),
             Err(Errno::PERM) => self.unmount_by_helper(lazy),
             Err(Errno::BUSY) => Err(self.busy()),
@@ -137,7 +141,7 @@ impl MountPoint {
         }
     }
 
-    /// Ordinary users unmount through the set-uid program of the FUSE package.
+    /// Unmounts for ordinary users, by the set-uid program of the FUSE package.
     fn unmount_by_helper(&self, lazy: bool) -> Result<()> {
         let mut helper = Command::new("fusermount3");
         helper
@@ -185,11 +189,10 @@ fn unusable(shown: &impl std::fmt::Display, error: &io::Error) -> Error {
     }
 }
 
-/// Takes away the mount that a server left on `path` when it was killed; whether there
-/// was one.
+/// Removes the mount of a killed server from `path`. Returns whether there was one.
 ///
 /// # Errors
-/// `Busy` if it cannot be taken away.
+/// `Busy` if it cannot be removed.
 pub fn free(path: &Path) -> Result<bool> {
     let dead = is_dead(path);
     if dead {
@@ -204,10 +207,10 @@ fn is_dead(path: &Path) -> bool {
     matches!(fs::metadata(path), Err(e) if e.raw_os_error() == gone)
 }
 
-/// Takes away the mount of a server that was killed.
+/// Removes the mount of a killed server.
 ///
 /// # Errors
-/// `Busy` if it cannot be taken away.
+/// `Busy` if it cannot be removed.
 fn leave_dead(path: &Path) -> Result<()> {
     let path = absolute_without_last(path);
     let shown = volary_core::escape(path.as_os_str().as_bytes());
@@ -231,8 +234,8 @@ fn leave_dead(path: &Path) -> Result<()> {
     })
 }
 
-/// `path` made absolute and free of symlinks but for its last part, which
-/// cannot be looked at.
+/// Makes `path` absolute, and resolves symlinks in all but its last component. A dead mount there
+/// cannot be accessed.
 fn absolute_without_last(path: &Path) -> PathBuf {
     let last = match path.components().next_back() {
         Some(Component::Normal(name)) => name,
@@ -247,7 +250,8 @@ fn absolute_without_last(path: &Path) -> PathBuf {
         .join(last)
 }
 
-/// What the helper checks as well: ordinary users mount where they may write.
+/// Checks that this user may write the directory. The set-uid program requires this of ordinary
+/// users too.
 ///
 /// # Errors
 /// `Access`.
@@ -265,9 +269,11 @@ fn check_rights(path: &Path, facts: &fs::Metadata, shown: &impl std::fmt::Displa
     Err(Error::note(Kind::Access, words))
 }
 
+/// Checks that this user can use FUSE.
+///
 /// # Errors
-/// `Unsupported` without `/dev/fuse`, or what serves it; `NotPermitted` if it cannot be opened,
-/// or there is no helper for users who may not mount.
+/// `Unsupported` without `/dev/fuse`, or a driver behind it; `NotPermitted` if it cannot be opened,
+/// or an ordinary user has no set-uid program to mount with.
 fn check_fuse() -> Result<()> {
     const NONE: &str = "this host has no /dev/fuse; load the kernel's fuse module ('modprobe fuse'), or in a \
          container pass the device in";

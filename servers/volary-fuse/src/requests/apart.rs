@@ -1,5 +1,5 @@
-//! Requests that may have to wait until another client gives up a lease: each
-//! of them then on a thread of its own, so that nobody else's waits.
+//! Requests that may have to wait for another client to give up a lease. They then run on their own
+//! threads, so that no other request waits.
 
 use crate::kernel::errno::{errno_of_flags, errno_of_maker};
 use crate::requests::attrs::Changes;
@@ -18,9 +18,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use volary_core::{NodeId, Result};
 
-/// A request's turn on its thread, from when it has come until it is answered, or
-/// left to another thread. Then the thread stays awake for the next one, if that is
-/// worth it.
+/// A request's turn on its thread, from its arrival until it is answered or passed to another
+/// thread. Afterwards, the thread stays awake for the next request, if this pays.
 pub(crate) struct Turn<'a> {
     caller: Caller,
     server: &'a Server,
@@ -41,7 +40,7 @@ impl Drop for Turn<'_> {
     }
 }
 
-/// The server, as the library below calls it.
+/// The server, in the form that the FUSE library calls.
 pub(crate) struct Served(pub(crate) Arc<Server>);
 
 impl Deref for Served {
@@ -51,11 +50,11 @@ impl Deref for Served {
     }
 }
 
-/// An entry out of a request.
+/// An entry that a request names.
 pub(crate) type At<'a> = (INodeNo, &'a OsStr);
 
 impl Served {
-    /// A request has come.
+    /// Begins the turn of a request.
     pub(crate) fn turn(&self, req: &Request) -> Turn<'_> {
         self.linger.begin();
         Turn {
@@ -80,7 +79,7 @@ impl Served {
         });
     }
 
-    /// `modes`: the mode asked for, and the mask.
+    /// Creates a file. `modes` are the requested mode and the umask.
     pub(crate) fn create_apart(
         &self,
         req: &Caller,
@@ -163,7 +162,7 @@ impl Served {
         });
     }
 
-    /// Does the work here, or, if it may wait, on a thread of its own.
+    /// Does the work here, or on its own thread if it may wait.
     fn work(
         &self,
         waits: bool,
@@ -178,12 +177,12 @@ impl Served {
             let cancel = Some(Arc::clone(cancel));
             work(&server, &Caller { cancel, ..caller });
         });
-        // Dropped with the work, the reply was answered with an I/O error.
+        // If it was dropped with the work, the reply was an I/O error.
         drop(started);
     }
 
-    /// Returns whether another's lease on the node may have to be given up for an
-    /// operation.
+    /// Returns whether an operation may have to wait for another client to give up a lease on the
+    /// node.
     fn may_wait(&self, node: Result<NodeId>) -> bool {
         if self.volume.lease_count() == 0 {
             return false;
@@ -192,7 +191,7 @@ impl Served {
         node.is_ok_and(|node| own.would_wait(node, true) || own.would_wait_for_name(node))
     }
 
-    /// Returns whether `may_wait` holds for the node that a name leads to.
+    /// Does the same as [`may_wait`](Self::may_wait) for the node that a name leads to.
     fn may_wait_at(&self, (parent, name): At<'_>) -> bool {
         if self.volume.lease_count() == 0 {
             return false;

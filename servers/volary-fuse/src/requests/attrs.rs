@@ -10,7 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 use volary_core::{Access, Attr, Kind, OpenId, Result, SetAttr};
 use volary_session::SetXattr;
 
-/// What a request changes.
+/// The changes that a request asks for.
 pub(crate) struct Changes {
     pub(crate) mode: Option<u32>,
     pub(crate) uid: Option<u32>,
@@ -96,7 +96,7 @@ impl Server {
             .getxattr(self.node(node)?, name.as_bytes())
     }
 
-    /// Returns the names of the extended attributes, each with a NUL after it.
+    /// Returns the names of the extended attributes, each followed by a NUL.
     pub(crate) fn xattr_names(&self, req: &Caller, node: INodeNo) -> Result<Vec<u8>> {
         let mut all = Vec::new();
         for name in self.sessions.of(req).listxattr(self.node(node)?)? {

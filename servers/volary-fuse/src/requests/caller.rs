@@ -1,17 +1,17 @@
-//! [`Caller`]: who asks.
+//! [`Caller`]: who made a request.
 
 use fuser::Request;
 use std::sync::Arc;
 use volary_core::Cancel;
 
-/// Who asks.
+/// Who made a request.
 #[derive(Clone, Debug)]
 pub(crate) struct Caller {
     pub(crate) uid: u32,
     pub(crate) gid: u32,
-    /// The thread that asks, as this host numbers it.
+    /// The calling thread, by its number on this host.
     pub(crate) pid: u32,
-    /// Set when it no longer wants the answer; only where somebody looks.
+    /// Set when the caller no longer wants the answer. `None` if nobody checks this.
     pub(crate) cancel: Option<Arc<Cancel>>,
 }
 

@@ -1,10 +1,10 @@
-//! How many requests of each kind the kernel has made.
+//! Counts the kernel's requests of each kind.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 macro_rules! requests {
     ($($request:ident $name:literal),* $(,)?) => {
-        /// A kind of request, as the FUSE protocol calls it.
+        /// A kind of request, named as in the FUSE protocol.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[expect(missing_docs, reason = "the protocol's names")]
         pub enum RequestKind { $($request),* }
@@ -32,7 +32,7 @@ requests! {
     FAllocate "fallocate", LSeek "lseek", CopyFileRange "copy_file_range",
 }
 
-/// Counters, one a kind; they only grow.
+/// Counters, one for each kind. They only grow.
 #[derive(Debug)]
 pub struct Counts([AtomicU64; RequestKind::ALL.len()]);
 
@@ -47,12 +47,12 @@ impl Counts {
         self.0[kind as usize].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Returns how many of this kind so far.
+    /// Returns the number of requests of this kind so far.
     pub fn of(&self, kind: RequestKind) -> u64 {
         self.0[kind as usize].load(Ordering::Relaxed)
     }
 
-    /// Returns how many of all kinds that somebody waits for: all but `forget`.
+    /// Returns the number of requests that a caller waits for: all but `forget`.
     pub fn waited_for(&self) -> u64 {
         let all = RequestKind::ALL
             .iter()
@@ -60,7 +60,7 @@ impl Counts {
         all.map(|kind| self.of(*kind)).sum()
     }
 
-    /// Returns the kinds of which there were some, with how many.
+    /// Returns the kinds that have occurred, with their counts.
     pub fn seen(&self) -> Vec<(RequestKind, u64)> {
         let all = RequestKind::ALL.iter().map(|kind| (*kind, self.of(*kind)));
         all.filter(|(_, count)| *count > 0).collect()

@@ -1,4 +1,4 @@
-//! Requests about what files hold: open, read, write, make durable, allocate.
+//! Requests about content: open, read, write, make durable, allocate.
 
 use crate::kernel::types::{self, IO_MAX, SIZE_MAX};
 use crate::requests::caller::Caller;
@@ -15,8 +15,7 @@ const SEEK_DATA: i32 = 3;
 const SEEK_HOLE: i32 = 4;
 
 thread_local! {
-    /// What reads are read into: as large as the largest so far, at most
-    /// [`IO_MAX`].
+    /// The buffer for reads. It is as large as the largest so far, up to [`IO_MAX`].
     static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -29,15 +28,15 @@ pub(crate) struct Part {
 }
 
 impl Server {
-    /// Opens a file as `open(2)`'s flags say. The kernel places appended data
-    /// itself, and cuts the file after the open if it is to.
+    /// Opens a file by the flags of `open(2)`. The kernel determines the offset of appended data
+    /// itself, and truncates the file after the open.
     pub(crate) fn open_file(&self, req: &Caller, node: INodeNo, flags: i32) -> Result<OpenId> {
         let node = self.node(node)?;
         let mode = types::mode(flags, self.told.wishes.write_back);
         self.sessions.of(req).open(node, mode)
     }
 
-    /// Reads, and hands what was read to `take`.
+    /// Reads a part, and passes the bytes to `take`.
     pub(crate) fn read_part<T>(
         &self,
         req: &Caller,
@@ -55,7 +54,7 @@ impl Server {
         })
     }
 
-    /// Reads a part, and replies out of the buffer that it was read into.
+    /// Reads a part, and replies straight from the buffer.
     pub(crate) fn reply_part(&self, req: &Caller, part: Part, reply: ReplyData) {
         let mut reply = Some(reply);
         let answer = self.answer(RequestKind::Read, || {
@@ -70,8 +69,7 @@ impl Server {
         }
     }
 
-    /// Writes all. What comes out of the kernel's cache comes on nobody's
-    /// behalf.
+    /// Writes all of `data`. Writes from the kernel's cache have no caller.
     pub(crate) fn write_part(
         &self,
         req: &Caller,
@@ -93,15 +91,16 @@ impl Server {
         Ok(u32::try_from(data.len()).unwrap_or(u32::MAX))
     }
 
-    /// Takes set-uid, set-gid and capabilities from a file about to be written. The kernel leaves
-    /// that to us (`FUSE_HANDLE_KILLPRIV_V2`), and goes on by the mode that it knows until it is told
-    /// to forget it: before the answer, so that no program runs by the bits after it.
+    /// Removes set-uid, set-gid and capabilities from a file that is about to be written. The
+    /// kernel leaves this to the server (`FUSE_HANDLE_KILLPRIV_V2`), but keeps using its cached
+    /// mode. So it is notified before the answer, and no program runs with the old bits afterwards.
     fn take_privileges(&self, session: &Session, open: OpenId, also_roots: bool) -> Result<()> {
         if session.take_privileges(open, also_roots)?
             && let Some(notifier) = self.notifier.get()
         {
             let (node, _) = session.opened(open)?;
-            // The data stays. What the kernel does not know it need not forget.
+            // This keeps cached data. An error does not matter: the kernel need not drop what it
+            // does not know.
             let _ = notifier.inval_inode(INodeNo(self.nodes.number(node)), -1, 0);
         }
         Ok(())
@@ -129,10 +128,10 @@ impl Server {
         Ok(())
     }
 
-    /// Copies within the volume, without a way through the kernel; gives the
-    /// bytes copied, fewer than asked for at the end of the source or when
-    /// something fails after the first. The source ends where it ended before the call, so that a copy
-    /// within a file does not copy what it has appended.
+    /// Copies within the volume, without passing data through the kernel. Returns the bytes copied.
+    /// These are fewer than requested at the end of the source, or if an error occurs after the
+    /// first ones. The source ends where it ended before the call, so that a copy within a file
+    /// does not copy its own output.
     pub(crate) fn copy_part(&self, req: &Caller, from: Part, to: OpenId, at: u64) -> Result<u32> {
         let session = self.sessions.of(req);
         let left = session
@@ -164,12 +163,11 @@ impl Server {
         Ok(u32::try_from(done).unwrap_or(u32::MAX))
     }
 
-    /// Returns where, from `offset` on, data begins (`SEEK_DATA`) or ends
-    /// (`SEEK_HOLE`).
+    /// Returns where data begins (`SEEK_DATA`) or ends (`SEEK_HOLE`) from `offset` on.
     ///
     /// # Errors
-    /// `Invalid` for another `whence`; `NotFound` before the file's start and past its
-    /// end, as Linux's own file systems have it, and if there is no more data.
+    /// `Invalid` for another `whence`; `NotFound` before the file's start and past its end, as on
+    /// Linux's own file systems, and if there is no more data.
     pub(crate) fn seek(&self, req: &Caller, open: OpenId, offset: i64, whence: i32) -> Result<u64> {
         let (SEEK_DATA | SEEK_HOLE) = whence else {
             return Err(Kind::Invalid.into());
@@ -194,8 +192,10 @@ impl Server {
     }
 }
 
+/// Checks the end of a part.
+///
 /// # Errors
-/// `TooBig` if the part ends past what the kernel can speak of.
+/// `TooBig` if the part ends past the greatest size that the kernel supports.
 fn check_end(offset: u64, len: u64) -> Result<()> {
     match offset.checked_add(len) {
         Some(end) if end <= SIZE_MAX => Ok(()),

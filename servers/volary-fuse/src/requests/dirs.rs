@@ -1,7 +1,7 @@
-//! Requests about the listing of directories.
+//! Requests about listings of directories.
 //!
-//! The kernel wants `.` and `..` first, which the session does not give: they
-//! take the places 1 and 2, and the session's cookies come after them.
+//! The kernel expects `.` and `..` first, which the session does not list. They take the offsets 1
+//! and 2, and the session's cookies follow.
 
 use crate::kernel::told::Given;
 use crate::kernel::types;
@@ -14,16 +14,16 @@ use std::time::Duration;
 use volary_core::{Attr, Cookie, DirBuf, DirEntry, Entry, Kind, Name, OpenId, Result};
 use volary_session::{Listed, Session};
 
-/// What comes before the session's cookies.
+/// The offsets before the session's cookies.
 const DOTS: u64 = 2;
-/// How many entries are asked of the session at a time: not many more than have
-/// room in the reply, as each may cost a look at its node.
+/// How many entries are requested from the session at a time. They should not be many more than fit
+/// in the reply, because each may require a look at its node.
 const PLAIN_STEP: usize = 256;
 const PLUS_STEP: usize = 16;
-/// Bytes of their names.
+/// Bytes of the names in a step.
 const NAMES: usize = 64 << 10;
 
-/// The request: which open directory, from where on.
+/// The request: an open directory, and where to start.
 #[derive(Clone, Copy)]
 pub(crate) struct Listing {
     pub(crate) node: INodeNo,
@@ -41,7 +41,7 @@ impl Server {
                 return Ok(());
             }
         }
-        // The kernel asks by name for what it does not know, and then for the rest of the id.
+        // For an unknown entry, the kernel asks by name, and then gets the whole id.
         let step = DirBuf::new(PLAIN_STEP, NAMES, false).numbers_do();
         each_entry(&session, at, step, |entry, place| {
             let number = INodeNo(self.nodes.number(entry.node));
@@ -50,8 +50,7 @@ impl Server {
         })
     }
 
-    /// The same with attributes. Each entry but `.` and `..` counts as looked
-    /// up.
+    /// Lists entries with attributes. Each entry but `.` and `..` counts as looked up.
     pub(crate) fn list_plus(
         &self,
         req: &Caller,
@@ -94,7 +93,7 @@ impl Server {
             names: self.told.name_lasts(attr.kind),
             attrs: self.told.attrs_last(),
         };
-        // The reply has room for one duration only.
+        // The reply has room for only one duration.
         let lasts = given.names.min(given.attrs);
         let name = OsStr::from_bytes(name);
         reply.add(
@@ -107,7 +106,7 @@ impl Server {
         )
     }
 
-    /// Looks up `.` or `..`, also for who may list the directory but is not let through it.
+    /// Looks up `.` or `..`, even for a caller who may list the directory but not search it.
     fn dot(&self, session: &Session, dir: INodeNo, name: &[u8]) -> Result<Entry> {
         let dir = self.node(dir)?;
         match session.lookup(dir, name) {
@@ -133,9 +132,8 @@ impl Server {
     }
 }
 
-/// Gives the entries after `at`, with the place after each, until `take` says
-/// that there is no more room; `step` takes so many of them at a time. Names that no
-/// file system may give out are passed over.
+/// Calls `take` for the entries after `at`, with the offset after each, until there is no more
+/// room. `step` fetches a batch at a time. Names that a file system must not return are skipped.
 fn each_entry(
     session: &Session,
     at: Listing,
@@ -147,7 +145,8 @@ fn each_entry(
     loop {
         step.clear();
         let end = match session.readdir(at.open, from, &mut step) {
-            // What there is goes out; the kernel asks for the rest, and is told.
+            // The entries so far are returned. The kernel asks for the rest, and gets the error
+            // then.
             Err(_) if given => return Ok(()),
             read => read?,
         };
@@ -165,15 +164,15 @@ fn each_entry(
             given = true;
         }
         match step.last_cookie() {
-            // A listing that gives nothing and does not end would be one for ever.
+            // A listing that returns nothing and does not end would loop forever.
             Some(last) if !end && last != from => from = last,
             _ => return Ok(()),
         }
     }
 }
 
-/// Adds an entry without attributes: number 0 has the kernel ask for them by name, if anybody does
-/// (`fuse_direntplus_link`).
+/// Adds an entry without attributes. With number 0, the kernel asks for them by name when they are
+/// needed (`fuse_direntplus_link`).
 fn add_unknown(reply: &mut ReplyDirectoryPlus, place: u64, entry: &DirEntry<'_>) -> bool {
     let attr = FileAttr {
         ino: INodeNo(entry.node.ino.get()),
@@ -185,8 +184,7 @@ fn add_unknown(reply: &mut ReplyDirectoryPlus, place: u64, entry: &DirEntry<'_>)
     reply.add(number, place, name, &never, &attr, Generation(0))
 }
 
-/// Returns those of `.` and `..` that come at or after `offset`, with the place after
-/// each.
+/// Returns `.` and `..`, if they come at or after `offset`, each with the offset after it.
 fn dots_from(offset: u64) -> impl Iterator<Item = (u64, &'static [u8])> {
     let dots: [(u64, &[u8]); 2] = [(1, b"."), (2, b"..")];
     dots.into_iter().filter(move |(place, _)| *place > offset)

@@ -1,4 +1,4 @@
-//! The kernel's requests, one by one: what each asks of which answer and reply.
+//! The kernel's requests, one by one, with their handlers and replies.
 
 use crate::kernel::errno::{errno_of_maker, errno_of_xattr};
 use crate::requests::apart::Served;
@@ -368,7 +368,7 @@ impl Filesystem for Served {
         if self.told.wishes.session_locks {
             reply_empty(reply, answer);
         } else {
-            // Nothing to do, nor ever.
+            // There is nothing to do, now or later, so the kernel need not ask again.
             reply.error(Errno::ENOSYS);
         }
     }
@@ -431,7 +431,7 @@ impl Filesystem for Served {
     ) {
         let req = &self.turn(req);
         if !self.told.knows_holes() {
-            // The kernel then finds the whole file to be data, by itself.
+            // The kernel then treats the whole file as data, without asking again.
             return reply.error(Errno::ENOSYS);
         }
         let open = OpenId(open.0);
@@ -517,7 +517,7 @@ impl Filesystem for Served {
     ) {
         let req = &self.turn(req);
         let want = LockRequest::new((open, owner), (start, end), kind);
-        // A reply that is dropped by a fault is answered with an I/O error.
+        // If a fault drops the reply, it is an I/O error.
         let _ = self.answer(Kind::SetLk, || {
             let waiters = waits.then_some(&self.waiters);
             want.set(&self.sessions.of(req), req.pid, waiters, reply);

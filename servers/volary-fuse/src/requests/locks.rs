@@ -1,7 +1,7 @@
-//! Requests about byte-range locks, which reach the session's table.
+//! Requests about byte-range locks, which are passed to the session's table.
 //!
-//! Whole-file locks (`flock`) always stay with the kernel: the library below
-//! does not tell them from ranges, and no other protocol has them.
+//! Whole-file locks (`flock`) always stay in the kernel: the FUSE library does not distinguish them
+//! from ranges, and no other protocol has them.
 
 use crate::kernel::errno::errno;
 use crate::requests::waiters::Waiters;
@@ -19,13 +19,13 @@ const F_UNLCK: i32 = 2;
 pub(crate) struct LockRequest {
     pub(crate) open: FileHandle,
     pub(crate) owner: LockOwner,
-    /// First and last byte.
+    /// The first and the last byte.
     pub(crate) range: (u64, u64),
     /// `F_RDLCK`, `F_WRLCK` or `F_UNLCK`.
     pub(crate) kind: i32,
 }
 
-/// What is in the way of a lock, as the kernel takes it.
+/// A conflicting lock, in the kernel's form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct InTheWay {
     pub(crate) first: u64,
@@ -34,7 +34,7 @@ pub(crate) struct InTheWay {
 }
 
 impl LockRequest {
-    /// Out of a request: whose lock, its first and last byte, and its kind.
+    /// Returns a request for the owner's lock from the first to the last byte of `range`.
     pub(crate) fn new(
         (open, owner): (FileHandle, LockOwner),
         range: (u64, u64),
@@ -48,7 +48,7 @@ impl LockRequest {
         }
     }
 
-    /// Returns the range and kind; no kind to unlock.
+    /// Returns the range and the kind, which is `None` to unlock.
     fn parts(&self) -> Result<(Range, Option<LockKind>)> {
         let range = Range {
             first: self.range.0,
@@ -65,7 +65,7 @@ impl LockRequest {
 }
 
 impl LockRequest {
-    /// Returns what is in the way of the lock; if nothing, its range, unlocked.
+    /// Returns a conflicting lock. If there is none, returns the requested range as unlocked.
     pub(crate) fn test(&self, session: &Session) -> Result<InTheWay> {
         let (range, kind) = self.parts()?;
         let kind = kind.unwrap_or(LockKind::Shared);
@@ -85,8 +85,8 @@ impl LockRequest {
         })
     }
 
-    /// Takes or gives back a lock, and answers; if it has to wait, later and
-    /// from another thread of `waiters`, where it may.
+    /// Takes or releases a lock, and answers. If it has to wait and may do so, a thread of
+    /// `waiters` answers later.
     pub(crate) fn set(
         self,
         session: &Session,
@@ -124,7 +124,7 @@ impl LockRequest {
                 Err(e) => reply.error(errno(e.kind())),
             }
         });
-        // Dropped with the closure, the reply was answered with an I/O error.
+        // If it was dropped with the closure, the reply was an I/O error.
         drop(waited);
     }
 }

@@ -1,4 +1,4 @@
-//! Requests about names: look up, make, link, remove, rename.
+//! Requests about names: looking up, creating, linking, removing and renaming.
 
 use crate::kernel::types;
 use crate::requests::caller::Caller;
@@ -11,7 +11,7 @@ use volary_core::{
 };
 use volary_session::{OpenHow, Rights, Share};
 
-/// What a node is to be made as, out of a request.
+/// The new node that a request asks for.
 pub(crate) struct Making<'a> {
     pub(crate) parent: INodeNo,
     pub(crate) name: &'a OsStr,
@@ -20,7 +20,7 @@ pub(crate) struct Making<'a> {
 }
 
 impl<'a> Making<'a> {
-    /// Returns a name in a directory, with the mode that was asked for and the mask.
+    /// Returns the name, with the requested mode and the umask.
     pub(crate) fn new(parent: INodeNo, name: &'a OsStr, (mode, umask): (u32, u32)) -> Making<'a> {
         Making {
             parent,
@@ -38,7 +38,7 @@ impl Server {
         Ok(entry)
     }
 
-    /// Makes or opens a file, as `open(2)`'s flags say.
+    /// Creates or opens a file by the flags of `open(2)`.
     pub(crate) fn make_file(
         &self,
         req: &Caller,
@@ -51,7 +51,7 @@ impl Server {
         let set = types::new_mode(making.mode);
         let name = making.name.as_bytes();
         let how = types::create_how(flags);
-        // Only Linux cuts a file that it opens for reading.
+        // Only Linux truncates a file that it opens for reading.
         if how != Create::Truncate || mode != Mode::Read {
             return session.create(dir, name, how, mode, &set);
         }
@@ -71,10 +71,10 @@ impl Server {
         session.mkdir(dir, making.name.as_bytes(), &set)
     }
 
-    /// Makes a node of the kind that `making.mode` says.
+    /// Creates a node of the kind in `making.mode`.
     pub(crate) fn make_node(&self, req: &Caller, making: &Making<'_>, rdev: u32) -> Result<Entry> {
         let dir = self.node(making.parent)?;
-        // Nothing but permission bits means a file: POSIX.
+        // A mode without a kind means a file, by POSIX.
         let kind = match FileKind::from_mode(making.mode) {
             Some(kind) => kind,
             None if making.mode & 0o170_000 == 0 => FileKind::File,
@@ -159,9 +159,8 @@ impl Server {
         }
     }
 
-    /// Takes a name away by `remove`. The kernel may go on to speak of the node
-    /// that loses its last name, until it forgets it: it is kept open for that
-    /// long.
+    /// Removes a name by `remove`. The kernel may still use the node after its last name is gone,
+    /// until it forgets it. So the node is kept open that long.
     fn outliving(
         &self,
         dir: NodeId,
@@ -179,7 +178,7 @@ impl Server {
         removed
     }
 
-    /// Opens the file of that name if it has no other and the kernel knows it.
+    /// Opens the file with this name, if it has no other name and the kernel knows it.
     fn open_to_outlive(&self, dir: NodeId, name: &[u8]) -> Option<(NodeId, OpenId)> {
         let own = self.sessions.own();
         let Entry { node, attr } = own.lookup(dir, name).ok()?;
@@ -195,7 +194,7 @@ impl Server {
         Some((node, open))
     }
 
-    /// The kernel has dropped some of the lookups of a node.
+    /// Notes that the kernel has dropped some lookups of a node.
     pub(crate) fn drop_lookups(&self, number: u64, lookups: u64) {
         if let Some(forgotten) = self.nodes.forget(number, lookups) {
             let own = self.sessions.own();

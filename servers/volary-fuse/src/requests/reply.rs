@@ -1,4 +1,4 @@
-//! Replies: what becomes of an answer on its way to the kernel.
+//! Replies: turns results into the kernel's replies.
 
 use crate::kernel::errno::{errno, errno_of_xattr};
 use crate::kernel::told::Told;
@@ -33,7 +33,7 @@ impl Told {
         }
     }
 
-    /// Replies to a lookup: that there is no such name is remembered as well.
+    /// Replies to a lookup. The kernel also caches that a name does not exist.
     pub(crate) fn reply_found(&self, reply: ReplyEntry, answer: Result<Entry>) {
         let absence = self.absence_lasts();
         match answer {
@@ -48,7 +48,7 @@ impl Told {
         match answer {
             Ok((entry, open)) => {
                 let given = self.give(&entry);
-                // The reply has room for one duration only.
+                // The reply has room for only one duration.
                 let lasts = given.names.min(given.attrs);
                 let open = FileHandle(open.0);
                 reply.created(
@@ -83,7 +83,7 @@ impl Told {
         }
     }
 
-    /// Returns how the kernel is to treat an open file.
+    /// Returns how the kernel must treat an open file.
     pub(crate) fn file_flags(&self, node: INodeNo) -> FopenFlags {
         let mut flags = FopenFlags::empty();
         let keeps = self.wishes.sole && !self.take_stale(node);
@@ -92,8 +92,8 @@ impl Told {
         flags
     }
 
-    /// Returns how the kernel is to treat an open directory. It can go on from a
-    /// place that it remembers only where places last.
+    /// Returns how the kernel must treat an open directory. It can cache the listing only if
+    /// cookies are stable.
     pub(crate) fn dir_flags(&self, dir: INodeNo) -> FopenFlags {
         let mut flags = FopenFlags::empty();
         if self.wishes.sole && self.caps.has(Caps::STABLE_COOKIES) {
@@ -112,7 +112,7 @@ pub(crate) fn reply_empty(reply: ReplyEmpty, answer: Result<()>) {
     reply_empty_with(reply, answer, plain);
 }
 
-/// Answers a request that returns no data. `errno` gives the number of an error.
+/// Replies to a request that returns no data. `errno` maps errors.
 pub(crate) fn reply_empty_with(
     reply: ReplyEmpty,
     answer: Result<()>,
@@ -124,7 +124,7 @@ pub(crate) fn reply_empty_with(
     }
 }
 
-/// The first reply to an extended attribute's reader is its size.
+/// Replies to a request for an extended attribute. With no room, the reply is only the size.
 pub(crate) fn reply_xattr(reply: ReplyXattr, answer: Result<Vec<u8>>, room: u32) {
     match answer {
         Ok(value) if room == 0 => reply.size(u32::try_from(value.len()).unwrap_or(u32::MAX)),
@@ -141,7 +141,7 @@ pub(crate) fn reply_open(reply: ReplyOpen, answer: Result<OpenId>, flags: FopenF
     }
 }
 
-/// Replies with the bytes that were written.
+/// Replies with the number of bytes written.
 pub(crate) fn reply_count(reply: ReplyWrite, answer: Result<u32>) {
     match answer {
         Ok(count) => reply.written(count),
@@ -149,7 +149,7 @@ pub(crate) fn reply_count(reply: ReplyWrite, answer: Result<u32>) {
     }
 }
 
-/// Replies with the place that was looked for in a file.
+/// Replies with the offset that was found in a file.
 pub(crate) fn reply_place(reply: ReplyLseek, answer: Result<u64>) {
     match answer {
         Ok(found) => reply.offset(i64::try_from(found).unwrap_or(i64::MAX)),
@@ -158,7 +158,7 @@ pub(crate) fn reply_place(reply: ReplyLseek, answer: Result<u64>) {
     }
 }
 
-/// Replies with what is in the way of a lock.
+/// Replies with a conflicting lock.
 pub(crate) fn reply_lock(reply: ReplyLock, answer: Result<InTheWay>) {
     match answer {
         Ok(held) => reply.locked(held.first, held.last, held.kind, 0),

@@ -1,4 +1,4 @@
-//! [`Server`]: what all requests share, and what is done alike for each.
+//! [`Server`]: what all requests share.
 
 use crate::kernel::nodes::Nodes;
 use crate::kernel::told::Told;
@@ -25,9 +25,9 @@ pub(crate) struct Server {
     pub(crate) counts: Arc<Counts>,
     pub(crate) waiters: Arc<Waiters>,
     pub(crate) linger: Linger,
-    /// Where the kernel's requests come from, once it is mounted.
+    /// The descriptor that delivers the kernel's requests, once the volume is mounted.
     pub(crate) kernel: Arc<OnceLock<OwnedFd>>,
-    /// Tells the kernel to forget, once it is mounted.
+    /// Notifies the kernel, once the volume is mounted.
     pub(crate) notifier: Arc<OnceLock<Notifier>>,
 }
 
@@ -69,8 +69,7 @@ impl Server {
         }
     }
 
-    /// Counts the request and answers it. A fault of the program costs this
-    /// one request only.
+    /// Counts the request and answers it. A panic makes only this one request fail.
     pub(crate) fn answer<T>(&self, kind: Kind, request: impl FnOnce() -> Result<T>) -> Result<T> {
         self.counts.add(kind);
         catch_unwind(AssertUnwindSafe(request)).unwrap_or_else(|_| {
@@ -79,12 +78,12 @@ impl Server {
         })
     }
 
-    /// Answers a request whose reply says no more than whether it was done.
+    /// Answers a request whose reply is only a success or an error.
     pub(crate) fn end(&self, reply: ReplyEmpty, kind: Kind, request: impl FnOnce() -> Result<()>) {
         reply_empty(reply, self.answer(kind, request));
     }
 
-    /// Returns the node that the kernel means.
+    /// Returns the node with the kernel's id `number`.
     ///
     /// # Errors
     /// `Stale`.

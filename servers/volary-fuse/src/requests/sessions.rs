@@ -1,4 +1,4 @@
-//! [`Sessions`]: as whom callers act on the volume.
+//! [`Sessions`]: the sessions in which callers act on the volume.
 
 use crate::options::Checks;
 use crate::requests::caller::Caller;
@@ -8,20 +8,20 @@ use std::sync::Arc;
 use volary_core::Cred;
 use volary_session::{ClientId, Session, Volume};
 
-/// How many callers' sessions are kept ready.
+/// How many sessions are cached.
 const SESSIONS_MAX: usize = 64;
 
-/// The sessions of those who call.
+/// The callers' sessions.
 pub(crate) struct Sessions {
     volume: Arc<Volume>,
     client: ClientId,
     checks: Checks,
-    /// Those that are kept ready.
+    /// Cached sessions.
     ready: RwLock<Vec<Session>>,
 }
 
 impl Sessions {
-    /// Returns the sessions of a client on a volume; `checks` says who checks access.
+    /// Returns the sessions of a client on a volume. `checks` states who checks access.
     pub(crate) fn new(volume: Arc<Volume>, client: ClientId, checks: Checks) -> Self {
         Self {
             volume,
@@ -40,7 +40,7 @@ impl Sessions {
         }
     }
 
-    /// Returns the kernel's own: for what it does on nobody's behalf.
+    /// Returns the kernel's own session, for requests that have no caller.
     pub(crate) fn own(&self) -> Session {
         self.get(0, 0, 0)
     }
@@ -71,7 +71,8 @@ impl Sessions {
     }
 }
 
-/// Returns the further groups of a process, as `proc(5)` lists them; none if it is gone.
+/// Returns the supplementary groups of a process, as `proc(5)` lists them. Returns none if it is
+/// gone.
 fn groups_of(pid: u32) -> Vec<u32> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("Groups:"));

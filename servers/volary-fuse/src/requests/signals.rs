@@ -1,13 +1,13 @@
-//! Whether a thread of another process has a signal waiting.
+//! Checks whether a thread of another process has a pending signal.
 //!
-//! The kernel tells a FUSE server of an interrupted request by a message that
-//! the library below does not pass on; without an answer to it, the caller of
-//! a blocking lock could not even be killed. So whoever waits looks now and then.
+//! The kernel tells a FUSE server of an interrupted request by a message that the FUSE library does
+//! not pass on. Without an answer to it, the caller of a blocking lock could not even be killed. So
+//! a waiting request checks this regularly.
 
 use std::fs;
 
-/// Returns whether the thread (by its id) has a signal that it neither blocks nor
-/// ignores, or is gone.
+/// Returns whether the thread with this id is gone, or has a pending signal that it neither blocks
+/// nor ignores.
 pub(crate) fn is_interrupted(thread: u32) -> bool {
     match fs::read_to_string(format!("/proc/{thread}/status")) {
         Ok(status) => has_signal(&status),

@@ -1,5 +1,5 @@
-//! Those who wait for a lock or a lease, each on a thread of its own, so that others are
-//! answered meanwhile; and the one who looks whether they still want it.
+//! Requests that wait for a lock or a lease, each on its own thread, so that others are answered
+//! meanwhile. One thread checks whether the callers still want the answers.
 
 use crate::requests::signals::is_interrupted;
 use parking_lot::{Condvar, Mutex};
@@ -8,12 +8,12 @@ use std::thread;
 use std::time::Duration;
 use volary_core::{Cancel, Kind, Result};
 
-/// How many may wait at once; each takes a thread.
+/// The most requests that may wait at once. Each takes a thread.
 const WAITING_MAX: usize = 256;
-/// How often it is looked whether they still want it.
+/// How often the callers are checked.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// Those who wait.
+/// The waiting requests.
 #[derive(Default)]
 pub(crate) struct Waiters {
     state: Mutex<State>,
@@ -28,8 +28,8 @@ struct State {
 }
 
 impl Waiters {
-    /// Runs `wait` on a thread of its own. Its cancel is set when the thread
-    /// `caller` of some process gets a signal, and when the mount ends.
+    /// Runs `wait` on its own thread. Its cancel token is set when the thread `caller` of some
+    /// process gets a signal, and when the mount ends.
     ///
     /// # Errors
     /// `Busy` if too many wait already.
@@ -55,7 +55,7 @@ impl Waiters {
         Ok(())
     }
 
-    /// Sends all away, now and later.
+    /// Cancels all waiting requests, and those that come later.
     pub(crate) fn end(&self) {
         let mut state = self.state.lock();
         state.ended = true;
@@ -87,12 +87,12 @@ impl Waiters {
         self.changed.notify_all();
     }
 
-    /// Looks at all who wait, until nobody does.
+    /// Checks all waiting requests regularly, until there are none.
     fn watch(&self) {
         let mut state = self.state.lock();
         while !state.waiting.is_empty() && !state.ended {
             for (caller, cancel) in &state.waiting {
-                // Callers from outside this host's view of processes are 0.
+                // Callers outside of this host's PID namespace are 0.
                 if *caller != 0 && is_interrupted(*caller) {
                     cancel.set();
                 }

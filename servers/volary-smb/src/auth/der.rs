@@ -1,8 +1,8 @@
-//! As much of DER as SPNEGO needs: definite lengths, tags of one byte.
+//! The part of DER that SPNEGO needs: definite lengths, and one-byte tags.
 
 use crate::wire::{Cursor, Short};
 
-/// Reads the next value, which has to have the tag `tag`.
+/// Reads the next value, which must have the tag `tag`.
 pub(super) fn value<'a>(c: &mut Cursor<'a>, tag: u8) -> Result<&'a [u8], Short> {
     if c.u8()? != tag {
         return Err(Short);
@@ -26,7 +26,7 @@ fn length(c: &mut Cursor<'_>) -> Result<usize, Short> {
         0..=0x7F => Ok(first.into()),
         0x81 => Ok(c.u8()?.into()),
         0x82 => Ok(u16::from_be_bytes(c.array()?).into()),
-        // Nothing here has 64 KiB.
+        // No valid value here has 64 KiB.
         _ => Err(Short),
     }
 }

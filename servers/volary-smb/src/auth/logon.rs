@@ -1,4 +1,4 @@
-//! What a logon starts from, and how it ends.
+//! The input of a logon, and its result.
 
 use crate::config::User;
 use volary_core::Time;
@@ -6,12 +6,12 @@ use volary_core::Time;
 /// The longest token that begins an exchange.
 pub(super) const FIRST_TOKEN_MAX: usize = 4096;
 
-/// A token that is refused; why is not told.
+/// A token that is refused. The client is not told why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refused {
-    /// It makes no sense here.
+    /// It is malformed, or not expected now.
     Malformed,
-    /// Not the password of any user, or the message was changed on its way.
+    /// Either it has not the password of any user, or the message was changed in transit.
     Logon,
 }
 
@@ -21,7 +21,7 @@ impl From<crate::wire::Short> for Refused {
     }
 }
 
-/// Who it is, and the key that both sides have now.
+/// The user, and the session key that both sides now share.
 pub(crate) struct LoggedOn {
     pub(crate) user: usize,
     pub(crate) session_key: [u8; 16],
@@ -33,7 +33,7 @@ impl std::fmt::Debug for LoggedOn {
     }
 }
 
-/// What the server is, as far as clients are told here.
+/// What the server tells clients about itself during a logon.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Host<'a> {
     pub(crate) name: &'a str,

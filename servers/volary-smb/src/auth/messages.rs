@@ -42,11 +42,11 @@ mod av {
 
 /// In `MsvAvFlags`: the message has a MIC.
 const HAS_MIC: u32 = 2;
-/// Where the MIC is, if there is one.
+/// The offset of the MIC, if there is one.
 pub(super) const MIC_AT: usize = 72;
-/// A response of NTLM version 1; an anonymous user's has nothing.
+/// The length of an NTLM version 1 response. An anonymous user's response is empty.
 const NTLM1_RESPONSE_LEN: usize = 24;
-/// Names and responses are at most so long, in bytes.
+/// The longest name or response, in bytes.
 const FIELD_MAX: usize = 8 * 1024;
 
 /// Returns the flags of a NEGOTIATE_MESSAGE.
@@ -101,7 +101,7 @@ fn target_info(name: &[u8], now: Time) -> Vec<u8> {
     out.done()
 }
 
-/// Units of 100 ns since 1601.
+/// Returns a time in units of 100 ns since 1601.
 pub(crate) fn file_time(time: Time) -> u64 {
     let secs = time.secs.saturating_add(11_644_473_600);
     let secs = u64::try_from(secs).unwrap_or(0);
@@ -117,7 +117,7 @@ pub(super) struct Authenticate<'a> {
     pub(super) user: String,
     /// `NTProofStr`.
     pub(super) proof: [u8; 16],
-    /// What the proof is over, after the challenge.
+    /// The data that the proof covers, after the challenge.
     pub(super) blob: &'a [u8],
     pub(super) encrypted_key: &'a [u8],
     pub(super) flags: u32,
@@ -125,9 +125,10 @@ pub(super) struct Authenticate<'a> {
 }
 
 impl<'a> Authenticate<'a> {
+    /// Parses the message.
+    ///
     /// # Errors
-    /// `Malformed`; `Logon` for anonymous users, and for responses older than
-    /// NTLMv2.
+    /// `Malformed`; `Logon` for anonymous users, and for responses older than NTLMv2.
     pub(super) fn parse(message: &'a [u8]) -> Result<Self, Refused> {
         let mut c = Cursor::new(message);
         if c.array()? != SIGNATURE || c.u32()? != AUTHENTICATE {

@@ -1,7 +1,7 @@
-//! Who is it: SPNEGO (RFC 4178, MS-SPNG) around NTLM (MS-NLMP).
+//! Authentication: SPNEGO (RFC 4178, MS-SPNG) around NTLM (MS-NLMP).
 //!
-//! [`Exchange`] takes a client's tokens and gives the answers, knowing nothing
-//! of SMB; it may use `config`. Only NTLMv2 is accepted, from users with a password.
+//! [`Exchange`] takes a client's tokens and returns the answers. It knows nothing of SMB, and may
+//! use `config`. Only NTLMv2 is accepted, from users with a password.
 
 mod der;
 mod logon;
@@ -16,22 +16,22 @@ pub(crate) use messages::file_time;
 use ntlm::{Accepted, Ntlm};
 use spnego::{MECH_NTLM, State, Token};
 
-/// What a token is answered with.
+/// The answer to a token.
 #[derive(Debug)]
 pub(crate) enum Step {
-    /// Another token is wanted.
+    /// The server expects another token.
     Continue(Vec<u8>),
-    /// It is the user at this place in the list.
+    /// The logon succeeded.
     Done(Vec<u8>, LoggedOn),
 }
 
-/// Returns the token that a server offers before it is asked: that it speaks NTLM.
+/// Returns the token that a server offers first: it speaks NTLM.
 pub(crate) fn offer() -> Vec<u8> {
     spnego::offer()
 }
 
-/// Returns who a token says to be, if it is the one of which the password is checked. Empty for who does
-/// not say.
+/// Returns the user name in a token, if this is the token whose password is checked. The name is
+/// empty for an anonymous user, or one without NTLMv2.
 pub(crate) fn claimed(token: &[u8]) -> Option<String> {
     if token.starts_with(&messages::SIGNATURE) {
         return ntlm::claimed(token);
@@ -42,24 +42,23 @@ pub(crate) fn claimed(token: &[u8]) -> Option<String> {
     }
 }
 
-/// Returns whether a user of the configuration is meant by the name that a client gave.
+/// Returns whether the client's name means this configured user.
 pub(crate) fn is_called(user: &User, name: &str) -> bool {
     ntlm::upper(&user.name) == ntlm::upper(name)
 }
 
-/// One logon being negotiated.
+/// A logon in progress.
 #[derive(Debug, Default)]
 pub(crate) struct Exchange {
     ntlm: Ntlm,
-    /// The mechanisms that the client named, as it wrote them; none if it speaks
-    /// NTLM without SPNEGO.
+    /// The mechanisms as the client wrote them. `None` if it speaks NTLM without SPNEGO.
     mechanisms: Option<Vec<u8>>,
-    /// It would rather have used another: then it has to sign what it named.
+    /// The client prefers another mechanism. It must then sign its list of mechanisms.
     needs_mic: bool,
 }
 
 impl Exchange {
-    /// Takes a token.
+    /// Processes a token.
     ///
     /// # Errors
     /// [`Refused`]: the exchange is over.
@@ -123,8 +122,7 @@ impl Exchange {
         }
     }
 
-    /// Checks the client's signature of the mechanisms it named, and gives the
-    /// server's.
+    /// Checks the client's signature of its list of mechanisms. Returns the server's signature.
     fn check_mic(
         &self,
         accepted: &Accepted,

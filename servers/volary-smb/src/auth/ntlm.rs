@@ -1,4 +1,4 @@
-//! NTLM version 2 (MS-NLMP): the exchange, and what is computed for it.
+//! NTLM version 2 (MS-NLMP): the exchange, and its computations.
 
 use super::logon::{FIRST_TOKEN_MAX, Host, LoggedOn, Refused};
 use super::messages::{self, Authenticate, MIC_AT, flags};
@@ -10,14 +10,14 @@ use rc4::{Rc4, StreamCipher};
 use std::mem;
 use subtle::ConstantTimeEq;
 
-/// How far an exchange is.
+/// The state of an exchange.
 #[derive(Debug, Default)]
 pub(super) enum Ntlm {
     #[default]
     Begun,
     Challenged {
         challenge: [u8; 8],
-        /// NEGOTIATE_MESSAGE and CHALLENGE_MESSAGE: what a MIC is over.
+        /// NEGOTIATE_MESSAGE and CHALLENGE_MESSAGE, which a MIC covers.
         said: Vec<u8>,
     },
     Over,
@@ -28,11 +28,11 @@ pub(super) enum Step {
     Accepted(Accepted),
 }
 
-/// A user whose password is right, and the keys.
+/// A user whose password is right, with the keys.
 pub(super) struct Accepted {
     user: usize,
     session_key: [u8; 16],
-    /// Signing with a key that was exchanged is sealed.
+    /// Whether signatures are encrypted, which is so if the key was exchanged.
     seals: bool,
 }
 
@@ -58,7 +58,7 @@ impl Ntlm {
     }
 }
 
-/// Returns who an AUTHENTICATE_MESSAGE says to be; `None` for what is none.
+/// Returns the user name in an AUTHENTICATE_MESSAGE, or `None` for another message.
 pub(super) fn claimed(token: &[u8]) -> Option<String> {
     match Authenticate::parse(token) {
         Ok(message) => Some(message.user),
@@ -80,7 +80,7 @@ fn accept(
     }
     let name = upper(&message.user);
     let user = users.iter().position(|user| upper(&user.name) == name);
-    // An unknown user costs the time of a known one.
+    // An unknown user takes as much time as a known one.
     let hash = user
         .and_then(|at| users.get(at))
         .map(|user| user.nt_hash.bytes());
@@ -117,12 +117,12 @@ fn accept(
     })
 }
 
-/// `NTOWFv2` (3.3.2); the user's name in upper case, the domain in UTF-16.
+/// `NTOWFv2` (3.3.2), with the user's name in upper case and the domain in UTF-16.
 fn response_key(nt_hash: &[u8; 16], user: &str, domain: &[u8]) -> [u8; 16] {
     hmac_md5(nt_hash, &[&utf16(user), domain])
 }
 
-/// Upper case as Windows has it: one character stays one.
+/// Returns text in upper case as on Windows: one character stays one.
 pub(super) fn upper(text: &str) -> String {
     text.chars().map(volary_core::fold_char).collect()
 }
@@ -140,7 +140,7 @@ impl Accepted {
         self.signature(message, "server-to-client")
     }
 
-    /// Returns whether it is the client's signature of its first message.
+    /// Returns whether this is the client's signature of its first message.
     pub(super) fn verify(&self, message: &[u8], signature: &[u8]) -> bool {
         let right = self.signature(message, "client-to-server");
         right.ct_eq(signature).into()

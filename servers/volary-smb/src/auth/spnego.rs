@@ -1,4 +1,4 @@
-//! SPNEGO: which mechanism, and its tokens (RFC 4178 4.2).
+//! SPNEGO: selects the mechanism, and carries its tokens (RFC 4178 4.2).
 
 use super::der::{optional, tagged, value};
 use crate::wire::{Cursor, Short};
@@ -36,7 +36,7 @@ pub(super) enum Token<'a> {
 /// `NegTokenInit`.
 #[derive(Debug)]
 pub(super) struct Init<'a> {
-    /// `mechTypes`, with tag and length: what a MIC is over.
+    /// `mechTypes`, with tag and length. A MIC covers them.
     pub(super) mechanisms: &'a [u8],
     pub(super) token: Option<&'a [u8]>,
 }
@@ -49,7 +49,7 @@ pub(super) struct Response<'a> {
 }
 
 impl<'a> Init<'a> {
-    /// Returns the mechanisms, the one that the client likes best first.
+    /// Returns the mechanisms in the client's order of preference.
     pub(super) fn offered(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         let list = value(&mut Cursor::new(self.mechanisms), SEQUENCE);
         let mut c = Cursor::new(list.unwrap_or_default());
@@ -94,7 +94,7 @@ fn octets<'a>(c: &mut Cursor<'a>, tag: u8) -> Result<Option<&'a [u8]>, Short> {
     value(&mut Cursor::new(outer), OCTETS).map(Some)
 }
 
-/// Returns the server's first word: NTLM is what there is.
+/// Returns the server's first token, which offers NTLM only.
 pub(super) fn offer() -> Vec<u8> {
     let mechanisms = tagged(SEQUENCE, &[&tagged(OID, &[MECH_NTLM])]);
     let init = tagged(SEQUENCE, &[&tagged(CONTEXT_0, &[&mechanisms])]);
@@ -102,18 +102,18 @@ pub(super) fn offer() -> Vec<u8> {
     tagged(APPLICATION_0, &[&tagged(OID, &[SPNEGO]), &token])
 }
 
-/// Asks for NTLM's first token.
+/// Returns a token that selects NTLM and asks for its first token.
 pub(super) fn select(state: State) -> Vec<u8> {
     response(state, &[&mechanism()])
 }
 
-/// NTLM's challenge.
+/// Returns a token with NTLM's challenge.
 pub(super) fn challenge(token: &[u8]) -> Vec<u8> {
     let token = tagged(CONTEXT_2, &[&tagged(OCTETS, &[token])]);
     response(State::Incomplete, &[&mechanism(), &token])
 }
 
-/// The client is who it says.
+/// Returns the token that completes a successful logon.
 pub(super) fn completed(mic: Option<&[u8]>) -> Vec<u8> {
     match mic {
         Some(mic) => {

@@ -1,8 +1,8 @@
-//! [`Buffers`]: large replies' memory, used again instead of given back.
+//! [`Buffers`]: memory for large replies, which is reused.
 
 use parking_lot::Mutex;
 
-/// What is worth keeping, and how much of it is kept.
+/// The shortest buffer that is kept, and how many are kept.
 const KEPT_LEN_MIN: usize = 32 * 1024;
 const KEPT_MAX: usize = 4;
 
@@ -11,7 +11,7 @@ const KEPT_MAX: usize = 4;
 pub(crate) struct Buffers(Mutex<Vec<Vec<u8>>>);
 
 impl Buffers {
-    /// `len` bytes of unspecified content.
+    /// Returns `len` bytes of unspecified content.
     pub(crate) fn take(&self, len: usize) -> Vec<u8> {
         let kept = if len < KEPT_LEN_MIN {
             None
@@ -23,7 +23,7 @@ impl Buffers {
         buffer
     }
 
-    /// Gives one back.
+    /// Returns a buffer for reuse.
     pub(crate) fn give(&self, buffer: Vec<u8>) {
         if buffer.capacity() < KEPT_LEN_MIN {
             return;

@@ -1,4 +1,5 @@
-//! [`Link`]: the connection to a client, but for what its users have open and how requests are read.
+//! [`Link`]: the connection to a client, without what its users have open, and without reading
+//! requests.
 
 use super::buffers::Buffers;
 use super::sending::{Left, Sending};
@@ -20,10 +21,10 @@ use tracing::warn;
 use volary_core::escape_short;
 use volary_session::Party;
 
-/// The connections that there are.
+/// All connections.
 pub(crate) trait Links: Send + Sync {
-    /// Returns the client's first connection on which this user has logged on. Whoever else says to be
-    /// that client is told nothing that is meant for it.
+    /// Returns the client's first connection on which this user has logged on. Others who claim to
+    /// be that client are told nothing that is meant for it.
     fn first_of(&self, client_guid: [u8; 16], user: &str) -> Option<Arc<Link>>;
 }
 
@@ -32,7 +33,7 @@ pub(crate) struct Link {
     pub(crate) shared: Arc<Shared>,
     pub(crate) peer: IpAddr,
     pub(crate) party: Party,
-    /// What was agreed on, from then on.
+    /// The result of the negotiation, once it is done.
     pub(crate) negotiated: OnceLock<Negotiated>,
     pub(crate) window: Mutex<Window>,
     pub(crate) waits: Waits,
@@ -44,10 +45,10 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// Returns the link of a connection that has begun.
+    /// Returns the link of a new connection.
     ///
     /// # Errors
-    /// The system's, of the socket.
+    /// The system's, for the socket.
     pub(crate) fn new(
         shared: Arc<Shared>,
         socket: Arc<TcpStream>,
@@ -75,12 +76,12 @@ impl Link {
         &self.shared.config.limits
     }
 
-    /// Returns the dialect that was agreed on. Before that, no request needs it.
+    /// Returns the negotiated dialect. Before that, no request needs it.
     pub(crate) fn dialect(&self) -> Dialect {
         self.negotiated.get().map_or(Dialect::Smb202, |n| n.dialect)
     }
 
-    /// Returns what the client calls itself: the client half of a lease key.
+    /// Returns the client's GUID, which is the client's part of a lease key.
     pub(crate) fn client_guid(&self) -> [u8; 16] {
         self.negotiated.get().map_or([0; 16], |n| n.client_guid)
     }
@@ -96,7 +97,7 @@ impl Link {
         &self.sending.buffers
     }
 
-    /// Returns a reply's header, with the credits that the client asked for.
+    /// Returns a reply's header. It grants credits as far as the client asked for them.
     pub(crate) fn reply_header(&self, request: &Header) -> Header {
         Header {
             credits: self.window.lock().grant(request.credits),
@@ -113,15 +114,15 @@ impl Link {
         all.first_of(self.client_guid(), user)
     }
 
-    /// Sends replies, as one message.
+    /// Sends replies as one message.
     ///
     /// # Errors
-    /// [`Broken`] if the client does not take it.
+    /// [`Broken`] if the client does not take them.
     pub(crate) fn send(&self, replies: Vec<Reply>) -> Result<(), Broken> {
         self.sending.send(replies)
     }
 
-    /// Leaves a reply to be sent, for threads that are not the connection's own.
+    /// Queues a reply, for threads other than the connection's own.
     pub(crate) fn post(self: &Arc<Self>, reply: Reply) {
         if self.is_closed() {
             return;
@@ -145,9 +146,8 @@ impl Link {
         }
     }
 
-    /// Tells the client that a lease or an oplock of one of `logon`'s opens is
-    /// being broken: `body` is the notification (MS-SMB2 2.2.23). `sealed` says
-    /// whether the open's tree is encrypted.
+    /// Tells the client that a lease or an oplock of one of `logon`'s opens is being broken. `body`
+    /// is the notification (MS-SMB2 2.2.23). `sealed` says whether the open's tree is encrypted.
     pub(crate) fn send_break(self: &Arc<Self>, logon: &Arc<Logon>, sealed: bool, body: Vec<u8>) {
         let seal = (sealed || logon.sealed) && logon.keys.seal.is_some();
         let header = Header {
@@ -168,13 +168,13 @@ impl Link {
         });
     }
 
-    /// Ends the connection: no further request is read, those that wait are
-    /// sent away. The last of its threads closes what it has open.
+    /// Ends the connection: no more requests are read, and waiting ones are cancelled. The
+    /// connection's last thread closes what is open.
     pub(crate) fn close(&self) {
         if self.closed.swap(true, Ordering::SeqCst) {
             return;
         }
-        // A socket that is gone already is what is wanted.
+        // If the socket is already closed, so much the better.
         let _ = self.socket.shutdown(Shutdown::Both);
         self.waits.end_all();
         self.shared.wake_waiting();
@@ -186,7 +186,7 @@ impl Link {
         self.closed.load(Ordering::SeqCst)
     }
 
-    /// Returns whether the client has ended the connection, though nobody here may have noticed yet.
+    /// Returns whether the client has closed the connection, even if no thread has noticed yet.
     pub(crate) fn has_hung_up(&self) -> bool {
         let ended = PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR;
         let mut fds = [PollFd::new(&self.socket, PollFlags::RDHUP)];
@@ -194,13 +194,13 @@ impl Link {
         self.is_closed() || looked.is_ok() && fds[0].revents().intersects(ended)
     }
 
-    /// Logs that a user, if there is one yet, has all of something that they may have.
+    /// Logs that a limit was reached, for a user if one has logged on.
     pub(crate) fn log_limit(&self, limit: &'static str, user: &str) {
         let user = escape_short(user.as_bytes());
         warn!(target: "SMB", limit, user, address = %self.peer, "limit reached");
     }
 
-    /// Logs why the connection ends, which the client did not ask for.
+    /// Logs why the server ends the connection.
     pub(crate) fn log_sent_away(&self, reason: &'static str) {
         warn!(target: "SMB", address = %self.peer, reason, "connection sent away");
     }

@@ -1,4 +1,4 @@
-//! [`Logon`]: a user's session on a connection (MS-SMB2 calls it Session).
+//! [`Logon`]: a user's session on a connection (Session in MS-SMB2).
 
 use crate::budget::Budget;
 use crate::config::User;
@@ -11,27 +11,27 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use volary_core::Cred;
 
-/// How many signed SESSION_SETUPs of a session are told from new ones.
+/// The most signed SESSION_SETUPs of a session that are remembered, to detect repeated ones.
 const SETUPS_MAX: usize = 256;
 
-/// A user who has logged on, and the keys of the session. It is ended by logging off, by the end of
-/// the connection, or by the same client's next session.
+/// A user who has logged on, and the keys of the session. It ends by logging off, with the
+/// connection, or when the same client's next session replaces it.
 pub(crate) struct Logon {
     pub(crate) id: u64,
     /// The user's name, as configured.
     pub(crate) user: String,
     pub(crate) cred: Cred,
-    /// What the user has, on all connections.
+    /// The user's resources, on all connections.
     pub(crate) budget: Arc<Budget>,
     pub(crate) keys: Keys,
-    /// Every message of it is signed or encrypted.
+    /// Every message of the session must be signed or encrypted.
     pub(crate) signing_required: bool,
-    /// Every message of it is encrypted.
+    /// Every message of the session must be encrypted.
     pub(crate) sealed: bool,
     ended: AtomicBool,
-    /// Messages with a wrong signature.
+    /// How many messages had a wrong signature.
     pub(crate) forged: AtomicU32,
-    /// Signatures of SESSION_SETUP requests, whichever connection they came by.
+    /// Signatures of SESSION_SETUP requests that came on any connection.
     setups: Mutex<HashSet<[u8; HEADER_LEN - SIGNATURE_AT]>>,
 }
 
@@ -58,8 +58,8 @@ impl Logon {
         }
     }
 
-    /// Notes a SESSION_SETUP with a signature of this session's. Whether none like it came
-    /// before, on any connection; false also when there were too many to tell.
+    /// Notes a SESSION_SETUP with this session's signature. Returns whether it is new on all
+    /// connections. Returns false too if there were too many to tell.
     pub(crate) fn is_new_setup(&self, message: &[u8]) -> bool {
         let signature = message.get(SIGNATURE_AT..HEADER_LEN);
         let Some(signature) = signature.and_then(|bytes| bytes.try_into().ok()) else {
@@ -69,17 +69,17 @@ impl Logon {
         setups.len() < SETUPS_MAX && setups.insert(signature)
     }
 
-    /// Returns whether it is over: nothing more is sent about it that nobody asked for.
+    /// Returns whether the session is over. The server then sends nothing unsolicited about it.
     pub(crate) fn has_ended(&self) -> bool {
         self.ended.load(Ordering::SeqCst)
     }
 
-    /// Returns whether every message of it is encrypted.
+    /// Returns whether every message of the session must be encrypted.
     pub(crate) fn is_sealed(&self) -> bool {
         self.sealed
     }
 
-    /// Ends it; false if it had ended.
+    /// Ends the session. Returns false if it had already ended.
     pub(crate) fn end(&self) -> bool {
         !self.ended.swap(true, Ordering::SeqCst)
     }

@@ -1,10 +1,10 @@
-//! [`Reply`]: an answer on its way to the client.
+//! [`Reply`]: a reply to be sent to the client.
 
 use super::Logon;
 use crate::wire::{Body, Header};
 use std::sync::Arc;
 
-/// A client that broke the protocol, or is gone: its connection has to end.
+/// A client that broke the protocol, or is gone. Its connection must end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Broken;
 
@@ -16,10 +16,10 @@ pub(crate) struct Reply {
     pub(crate) security: Security,
 }
 
-/// How a reply is kept from being read or changed.
+/// How a reply is signed or encrypted.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Security {
-    /// Whose keys are used.
+    /// The session whose keys are used.
     pub(crate) logon: Option<Arc<Logon>>,
     pub(crate) sign: bool,
     pub(crate) seal: bool,

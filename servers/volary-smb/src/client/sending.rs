@@ -1,10 +1,11 @@
-//! Replies and breaks, signed or sealed, to the socket.
+//! Sends replies and breaks, signed or sealed, to the socket.
 //!
-//! The threads of a connection send themselves. Whoever else has something for a
-//! client (a break, a change that was asked for) leaves it in the queue, which a
-//! thread of its own empties: a client that takes nothing holds up nobody else.
-//! A reply goes after all that was left before it, whichever thread comes first: a
-//! client that hears of what a request found has heard of the break that it caused.
+//! The threads of a connection send their replies themselves. Other threads that have something for
+//! a client (a break, a change notification) put it in a queue, which a separate thread empties. So
+//! a client that reads nothing delays nobody else.
+//!
+//! A reply is sent after everything that was queued before it. So a client learns of a break before
+//! it gets the reply to the request that caused the break.
 
 use super::buffers::Buffers;
 use super::{Broken, Reply};
@@ -26,7 +27,7 @@ use std::time::Duration;
 pub(crate) struct Sending {
     socket: Mutex<Arc<TcpStream>>,
     queue: Mutex<Queue>,
-    /// Memory of replies, to be used again.
+    /// Memory of replies, for reuse.
     pub(crate) buffers: Buffers,
     time_max: Duration,
 }
@@ -34,7 +35,7 @@ pub(crate) struct Sending {
 #[derive(Debug, Default)]
 struct Queue {
     unsent: VecDeque<Reply>,
-    /// A thread is emptying it.
+    /// Whether a thread is emptying the queue.
     is_emptied: bool,
 }
 
@@ -52,7 +53,8 @@ impl Sending {
     fn write(&self, socket: &TcpStream, mut slices: &mut [IoSlice<'_>]) -> Result<(), Broken> {
         let mut since = None;
         loop {
-            // A client that is gone is an error, and not a signal to the whole process.
+            // For a client that is gone, this must return an error rather than raise a signal that
+            // ends the whole process.
             let mut nothing = SendAncillaryBuffer::default();
             match sendmsg(socket, slices, &mut nothing, SendFlags::NOSIGNAL) {
                 Ok(n) => IoSlice::advance_slices(&mut slices, n),
@@ -69,10 +71,10 @@ impl Sending {
         }
     }
 
-    /// Sends replies, as one message.
+    /// Sends replies as one message.
     ///
     /// # Errors
-    /// [`Broken`] if the client does not take it.
+    /// [`Broken`] if the client does not take them.
     pub(crate) fn send(&self, replies: Vec<Reply>) -> Result<(), Broken> {
         self.emit(replies, |slices| {
             let socket = self.socket.lock();
@@ -81,7 +83,7 @@ impl Sending {
         })
     }
 
-    /// Sends what has been left, on the locked socket.
+    /// Sends the queued replies, on the locked socket.
     fn send_posted(&self, socket: &TcpStream) -> Result<(), Broken> {
         loop {
             let next = self.queue.lock().unsent.pop_front();
@@ -136,7 +138,7 @@ impl Sending {
         sent
     }
 
-    /// Leaves a reply to be sent by another thread, unless `max` are left already.
+    /// Queues a reply for another thread, unless `max` are queued already.
     pub(crate) fn leave(&self, reply: Reply, max: usize) -> Left {
         let mut queue = self.queue.lock();
         if queue.unsent.len() >= max {
@@ -150,8 +152,7 @@ impl Sending {
         }
     }
 
-    /// Sends what has been left, until there is nothing; calls `failed` if the client does not take
-    /// it.
+    /// Sends queued replies until there are none. Calls `failed` if the client does not take one.
     pub(crate) fn empty_queue(&self, failed: impl Fn()) {
         loop {
             let socket = self.socket.lock();
@@ -169,14 +170,14 @@ impl Sending {
     }
 }
 
-/// What came of leaving a reply.
+/// The result of queueing a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Left {
     /// A thread is about to send it.
     Queued,
-    /// The caller has to [see to it](Sending::empty_queue).
+    /// The caller must [empty the queue](Sending::empty_queue).
     Alone,
-    /// There is no room for it.
+    /// The queue is full.
     Full,
 }
 
@@ -192,8 +193,7 @@ fn emit_open(
     write(&mut slices)
 }
 
-/// Completes a reply's message: its body is padded, its header put before it and
-/// signed.
+/// Completes a reply's message: pads its body, puts the header before it, and signs it.
 fn finish(reply: &mut Reply, is_last: bool) {
     if !is_last {
         reply.body.pad();
@@ -212,7 +212,7 @@ fn finish(reply: &mut Reply, is_last: bool) {
     }
 }
 
-/// Returns what stands before a message: its length.
+/// Returns the length that precedes a message.
 fn frame_header(len: usize) -> Result<[u8; 4], Broken> {
     let len = u32::try_from(len).ok().filter(|len| len >> 24 == 0);
     len.map(u32::to_be_bytes).ok_or(Broken)

@@ -14,15 +14,15 @@ use volary_session::{LeaseKey, Pool};
 /// What all clients of a server share.
 pub(crate) struct Shared {
     pub(crate) config: Arc<Config>,
-    /// What the server calls itself in NEGOTIATE.
+    /// The server's GUID in NEGOTIATE.
     pub(crate) guid: [u8; 16],
-    /// What keys of leases are made with, which nobody knows.
+    /// The secret from which keys of leases are derived.
     lease_secret: [u8; 16],
-    /// For each user of the configuration, what they have.
+    /// For each configured user, their resources.
     budgets: Vec<Arc<Budget>>,
-    /// What wrong passwords cost.
+    /// Delays after wrong passwords.
     pub(crate) guesses: Guesses,
-    /// Of all connections, beside the first of each.
+    /// The threads of all connections, except the first one of each.
     pub(crate) threads: Arc<Pool>,
 }
 
@@ -40,8 +40,8 @@ impl Shared {
         }
     }
 
-    /// Returns the key under which sessions keep a lease. It is the client's and the user's together: any
-    /// user can say that they call from the client of another.
+    /// Returns the key under which sessions store a lease. It combines the client and the user,
+    /// because any user can claim to be on another's client.
     pub(crate) fn lease_key(&self, user: &str, client: [u8; 16], key: [u8; 16]) -> LeaseKey {
         let mut hasher = SipHasher13::new_with_key(&self.lease_secret);
         (client, user).hash(&mut hasher);
@@ -51,18 +51,18 @@ impl Shared {
         }
     }
 
-    /// Returns what the user at `place` in the configuration has.
+    /// Returns the resources of the user at `place` in the configuration.
     pub(crate) fn budget(&self, place: usize) -> Arc<Budget> {
         self.budgets.get(place).cloned().unwrap_or_default()
     }
 
-    /// Returns the place in the configuration of the share called `name`.
+    /// Returns the index in the configuration of the share called `name`.
     pub(crate) fn share_place(&self, name: &str) -> Option<usize> {
         let mut shares = self.config.shares.iter();
         shares.position(|share| same_name(share.name.as_bytes(), name.as_bytes()))
     }
 
-    /// Lets requests that wait on any volume see at once that they are cancelled.
+    /// Wakes requests that wait on any volume, so that they notice at once if they are cancelled.
     pub(crate) fn wake_waiting(&self) {
         for share in &self.config.shares {
             share.volume.wake_waiting();

@@ -1,4 +1,4 @@
-//! [`Turn`]: whose turn it is among the threads of a connection.
+//! [`Turn`]: decides which thread of a connection has the turn.
 
 use super::Reply;
 use parking_lot::{Condvar, Mutex};
@@ -7,16 +7,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use volary_session::{Party, Pool, Pooled};
 
-/// Threads that stay to wait for the turn.
+/// The most threads that stay and wait for the turn.
 const IDLE_MAX: usize = 2;
 
-/// The turn of a connection.
+/// The turn of a connection. The thread that has it reads the next request.
 #[derive(Debug)]
 pub(crate) struct Turn {
     state: Mutex<State>,
     free: Condvar,
     threads_max: usize,
-    /// Where those beside the first come from, and on whose account.
+    /// The pool of threads beside the first one, and the party that they count for.
     pool: Arc<Pool>,
     party: Party,
 }
@@ -29,20 +29,21 @@ struct State {
     idle: usize,
 }
 
-/// What a thread has while it carries out the requests of one message.
+/// The state of a thread while it carries out the requests of a message.
 #[derive(Default)]
 pub(crate) struct Worker {
     has_turn: AtomicBool,
-    /// Bytes of the message, which are kept until it is carried out.
+    /// Bytes of the message, which is kept until it is carried out.
     pub(crate) message_len: AtomicUsize,
-    /// Replies of a compound that are not sent yet.
+    /// Replies of a compound that have not been sent yet.
     pub(crate) replies: Mutex<Vec<Reply>>,
-    /// Starts a thread that takes the turn; none on a thread that never has it.
+    /// Starts a thread that takes the turn. `None` on a thread that never has the turn.
     start: Option<Box<dyn Fn(Pooled) + Send + Sync>>,
 }
 
 impl Turn {
-    /// Returns a turn that nobody has. Threads come from `pool`: one for each of `waiting` requests, and one more.
+    /// Returns a turn that no thread has. Threads come from `pool`: one for each of `waiting`
+    /// requests, and one more.
     pub(crate) fn new(waiting: usize, pool: Arc<Pool>, party: Party) -> Self {
         Self {
             state: Mutex::default(),
@@ -53,30 +54,30 @@ impl Turn {
         }
     }
 
-    /// Lets somebody take it: the connection begins.
+    /// Makes the turn available, as the connection begins.
     pub(crate) fn begin(&self) {
         self.state.lock().is_free = true;
     }
 
-    /// Counts a thread, which will [leave](Self::leave).
+    /// Counts a thread, which will call [`leave`](Self::leave).
     pub(crate) fn enter(&self) {
         self.state.lock().threads += 1;
     }
 
-    /// Counts a thread that has ended. Returns whether it was the last one.
+    /// Counts that a thread has ended. Returns whether it was the last one.
     pub(crate) fn leave(&self) -> bool {
         let mut state = self.state.lock();
         state.threads -= 1;
         state.threads == 0
     }
 
-    /// Lets nobody have it any more.
+    /// Makes the turn unavailable for good.
     pub(crate) fn close(&self) {
         self.state.lock().closed = true;
         self.free.notify_all();
     }
 
-    /// Waits for the turn; `false` if the thread is not needed any more.
+    /// Waits for the turn. Returns `false` if the thread is no longer needed.
     pub(crate) fn take(&self, worker: &Worker) -> bool {
         let mut state = self.state.lock();
         if state.idle >= IDLE_MAX {
@@ -95,8 +96,8 @@ impl Turn {
         true
     }
 
-    /// Gives the turn up and wakes a waiting thread; returns whether there was one. A thread may have
-    /// begun to wait after the heir was chosen: then no new one is started.
+    /// Releases the turn and wakes a waiting thread. Returns whether there was one. A thread may
+    /// have begun to wait after the heir was chosen. In that case, no new one is started.
     fn give(&self) -> bool {
         let mut state = self.state.lock();
         state.is_free = true;
@@ -108,7 +109,7 @@ impl Turn {
         is_awaited
     }
 
-    /// Returns who the turn can be passed on to: a thread that waits for it, or one that can be started.
+    /// Returns the next holder of the turn: a thread that waits for it, or one that can be started.
     fn heir(&self) -> Option<Heir> {
         let state = self.state.lock();
         if state.idle > 0 {
@@ -122,14 +123,15 @@ impl Turn {
     }
 }
 
-/// Who is given the turn.
+/// The next holder of the turn.
 enum Heir {
     Waits,
     New(Pooled),
 }
 
 impl Worker {
-    /// Returns a thread that does not have the turn yet; `start` starts another like it.
+    /// Returns the state of a thread that does not have the turn yet. `start` starts another such
+    /// thread.
     pub(crate) fn new(start: impl Fn(Pooled) + Send + Sync + 'static) -> Self {
         Self {
             start: Some(Box::new(start)),
@@ -137,13 +139,13 @@ impl Worker {
         }
     }
 
-    /// Returns whether it has the turn.
+    /// Returns whether the thread has the turn.
     pub(crate) fn has_turn(&self) -> bool {
         self.has_turn.load(Ordering::Relaxed)
     }
 
-    /// Passes the turn on, if this thread has it. `false` if it has to keep it:
-    /// as many threads as may be are waiting already.
+    /// Passes the turn on, if this thread has it. Returns `false` if it must keep the turn, because
+    /// no further thread is permitted.
     pub(crate) fn pass(&self, turn: &Turn) -> bool {
         if !self.has_turn() {
             return true;
@@ -191,14 +193,14 @@ mod tests {
             let turn = Arc::clone(turn);
             thread::spawn(move || turn.take(&Worker::default()))
         };
-        // As many as wait at most: a new thread would leave.
+        // There are as many waiting threads as permitted, so a new one would leave.
         let threads = [(); IDLE_MAX].map(|()| waits(&turn));
         while turn.state.lock().idle < IDLE_MAX {
             thread::yield_now();
         }
         assert!(!turn.take(&Worker::default()));
         assert!(turn.give());
-        // One has taken it; the others are let go.
+        // One thread has taken the turn, and the others are released.
         while turn.state.lock().idle == IDLE_MAX {
             thread::yield_now();
         }

@@ -1,5 +1,4 @@
-//! [`Wait`]: a request that is answered later (MS-SMB2 3.3.4.2), and its
-//! cancellation.
+//! [`Wait`]: a request that may be answered later (MS-SMB2 3.3.4.2), and its cancellation.
 
 use super::waits::Waiting;
 use super::{Broken, Link, Reply, Security, Worker};
@@ -15,29 +14,29 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use volary_core::Cancel;
 
-/// One request, as far as it may be answered later.
+/// A request that may be answered later.
 pub(crate) struct Wait {
     link: Arc<Link>,
     request: Header,
     security: Security,
     cancel: Arc<Cancel>,
-    /// The thread that carries it out, until it is done or parked.
+    /// The thread that carries the request out, until it is done or parked.
     worker: Mutex<Option<Arc<Worker>>>,
     state: Mutex<State>,
-    /// Others of its compound come after it.
+    /// Whether other requests of the compound follow it.
     may_not_park: AtomicBool,
-    /// What it takes of its user's while it waits.
+    /// The user's resources that it takes while it waits.
     taken: Mutex<Option<[Taken; 2]>>,
 }
 
 #[derive(Default)]
 enum State {
-    /// Being carried out; the client has heard nothing.
+    /// The request is being carried out, and the client has heard nothing.
     #[default]
     Fresh,
-    /// Being carried out; the client knows that it takes time.
+    /// The request is being carried out, and the client knows that it takes time.
     Pending(u64),
-    /// Left for [`Wait::finish`]; what is to be called if that is not to come.
+    /// The request waits for [`Wait::finish`]. The function is called if that is no longer needed.
     Parked(u64, Box<dyn FnOnce() + Send>),
     Done,
 }
@@ -61,20 +60,20 @@ impl Wait {
         })
     }
 
-    /// Others of its compound come after it, and may not be kept waiting.
+    /// Forbids parking, because other requests of the compound follow and must not wait.
     pub(crate) fn forbid_parking(&self) {
         self.may_not_park.store(true, Ordering::Relaxed);
     }
 
-    /// Set when the client cancels the request or is gone.
+    /// Returns the cancel token, which is set when the client cancels the request or is gone.
     pub(crate) fn cancel(&self) -> &Arc<Cancel> {
         &self.cancel
     }
 
-    /// To be called, on the request's thread, before it waits: tells the client
-    /// that the reply will take time, and lets another thread go on with the
-    /// connection. Does so once. If too many requests wait already, or keep too many bytes, this
-    /// one is cancelled instead.
+    /// Tells the client that the reply will take time, and lets another thread continue with the
+    /// connection. The request's thread must call this before it waits. Only the first call has an
+    /// effect. If too many requests are waiting, or they keep too many bytes, this one is cancelled
+    /// instead.
     pub(crate) fn pend(self: &Arc<Self>) {
         let Some(worker) = self.worker.lock().clone() else {
             return;
@@ -103,7 +102,7 @@ impl Wait {
         }
     }
 
-    /// Enters it among those that are answered later.
+    /// Adds the request to those that are answered later.
     fn add(self: &Arc<Self>, bytes: usize, max: usize) -> Option<u64> {
         let session = self.security.logon.as_ref().map(|logon| logon.id);
         let wait = Arc::clone(self);
@@ -112,7 +111,7 @@ impl Wait {
             .add(wait, &self.request, session, bytes, max)
     }
 
-    /// Returns whether its user may have one more that waits, and the bytes of its message.
+    /// Returns whether its user may have one more waiting request, with the bytes of its message.
     fn takes(&self, bytes: usize, limits: &Limits) -> bool {
         let Some(logon) = &self.security.logon else {
             return true;
@@ -125,12 +124,13 @@ impl Wait {
         self.taken.lock().is_some()
     }
 
-    /// Leaves the request to be answered by [`finish`](Self::finish): the caller
-    /// returns the failure that this gives. `ended` is called if the answer is
-    /// not wanted any more (the client cancels it or is gone), and
-    /// `finish` does nothing from then on. No lock that `ended` takes may be
-    /// held over calls of `finish`. Only the last request of a compound can be
-    /// parked: another fails, as in Windows.
+    /// Leaves the request to be answered by [`finish`](Self::finish). The caller must return the
+    /// failure that this returns.
+    ///
+    /// `ended` is called if the client cancels the request or is gone. `finish` does nothing
+    /// afterwards. No lock that `ended` takes may be held during calls of `finish`.
+    ///
+    /// Only the last request of a compound can be parked. Another one fails, as on Windows.
     pub(crate) fn park(self: &Arc<Self>, ended: impl FnOnce() + Send + 'static) -> Failure {
         if self.may_not_park.load(Ordering::Relaxed) {
             return Status::INTERNAL_ERROR.into();
@@ -154,8 +154,8 @@ impl Wait {
         Status::PENDING.into()
     }
 
-    /// Answers a parked request, from any thread. `false` if it has been
-    /// answered or is not wanted any more.
+    /// Answers a parked request, from any thread. Returns `false` if it was already answered or is
+    /// no longer wanted.
     pub(crate) fn finish(&self, answer: Answer) -> bool {
         let mut state = self.state.lock();
         let State::Parked(id, _) = &*state else {
@@ -169,7 +169,7 @@ impl Wait {
         true
     }
 
-    /// Returns the reply of a request that its thread has an answer to; none if it is
+    /// Returns the reply for a request whose thread has an answer. Returns `None` if the request is
     /// parked.
     pub(crate) fn answered(&self, answer: Answer<Body>) -> Option<Reply> {
         self.worker.lock().take();
@@ -199,7 +199,8 @@ impl Wait {
         let granted = self.link.window.lock().grant(self.request.credits.max(1));
         let mut interim = self.reply(id, Err(Status::PENDING.into()));
         interim.header.credits = granted;
-        // Unsigned (3.3.4.1.1): it has the final reply's message id, and so GMAC's nonce.
+        // It is unsigned (3.3.4.1.1), because it has the final reply's message id, and so its GMAC
+        // nonce.
         interim.security.sign = false;
         self.link.send(vec![interim])
     }

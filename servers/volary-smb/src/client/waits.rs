@@ -1,5 +1,5 @@
-//! [`Waits`]: the requests of a connection that are answered later, to be found when they are
-//! cancelled (MS-SMB2 3.3.5.16).
+//! [`Waits`]: the requests of a connection that are answered later. A cancellation finds them here
+//! (MS-SMB2 3.3.5.16).
 
 use crate::wire::Header;
 use crate::wire::header::flags;
@@ -10,10 +10,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A request that waits or is parked.
 pub(crate) trait Waiting: Send + Sync {
-    /// Ends the request, which the client has cancelled.
+    /// Ends the request, because the client has cancelled it.
     fn cancel_now(&self);
 
-    /// Ends the request, whose client is gone.
+    /// Ends the request, because its client is gone.
     fn end(&self);
 }
 
@@ -32,8 +32,8 @@ struct Entry {
 }
 
 impl Waits {
-    /// Enters a request in a session, of which so many bytes stay in memory. Returns the id by which
-    /// it is known from now on; `None` if there are `max`.
+    /// Adds a request of a session, of which `bytes` bytes stay in memory. Returns its asynchronous
+    /// id, or `None` if there are `max` already.
     pub(super) fn add(
         &self,
         wait: Arc<dyn Waiting>,
@@ -57,7 +57,7 @@ impl Waits {
         Some(id)
     }
 
-    /// Returns the bytes of the messages of all requests that wait.
+    /// Returns the bytes of the messages of all waiting requests.
     pub(super) fn bytes(&self) -> usize {
         self.all.lock().values().map(|entry| entry.bytes).sum()
     }
@@ -70,7 +70,7 @@ impl Waits {
         self.all.lock().remove(&id);
     }
 
-    /// Cancels the request that a CANCEL of this session means, if it waits.
+    /// Cancels the request that a CANCEL of this session refers to, if it waits.
     pub(crate) fn cancel(&self, request: &Header, session: u64) {
         let is_meant = |(id, entry): &(&u64, &Entry)| {
             let by_id = if request.has(flags::ASYNC) {
@@ -89,7 +89,7 @@ impl Waits {
         }
     }
 
-    /// Ends all requests that wait, with the connection.
+    /// Ends all waiting requests, because the connection ends.
     pub(super) fn end_all(&self) {
         let waits = |entry: &Entry| Arc::clone(&entry.wait);
         let all: Vec<_> = self.all.lock().values().map(waits).collect();

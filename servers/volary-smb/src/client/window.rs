@@ -1,23 +1,24 @@
 //! [`Window`]: credits, and the message ids that they allow (MS-SMB2 3.3.1.1, 3.3.1.2).
 
-/// The ids that a client may use. Ids below `low` are used up; those from `low`
-/// to `high` have been granted, and are used once each, in any order.
+/// The message ids that a client may use. Ids below `low` are used up. Those from `low` to `high`
+/// have been granted, and each may be used once, in any order.
 #[derive(Debug)]
 pub(crate) struct Window {
     low: u64,
     high: u64,
-    /// How many from `low` to `high` are used.
+    /// How many ids from `low` to `high` are used.
     used: u64,
-    /// One bit an id, at the id modulo the number of bits.
+    /// A bit for each id, at the id modulo the number of bits.
     bits: Box<[u64]>,
     credits_max: u64,
 }
 
 impl Window {
-    /// Id 0 is granted; at most `credits_max` unused ids will be at a time.
+    /// Returns a window in which only id 0 is granted. There will be at most `credits_max` unused
+    /// ids at a time.
     pub(crate) fn new(credits_max: u16) -> Self {
-        // Twice as long as the most credits: one id left unused does not stop
-        // the window from moving at once.
+        // This is twice the most credits, so that a single unused id does not block the window at
+        // once.
         let bits = usize::from(credits_max).max(32).next_power_of_two() * 2;
         Self {
             low: 0,
@@ -37,8 +38,8 @@ impl Window {
         ((at / 64) as usize, 1 << (at % 64))
     }
 
-    /// Uses up `charge` ids from `first` on; `false`, and nothing changed, if
-    /// any of them is not granted or is used already.
+    /// Uses up `charge` ids from `first` on. Returns `false`, and changes nothing, if any of them
+    /// is not granted or already used.
     pub(crate) fn take(&mut self, first: u64, charge: u16) -> bool {
         let Some(end) = first.checked_add(u64::from(charge.max(1))) else {
             return false;
@@ -74,8 +75,8 @@ impl Window {
         }
     }
 
-    /// Grants as many of `wanted` credits as there may be; at least one if the
-    /// client would be left with none.
+    /// Grants as many of `wanted` credits as permitted, and at least one if the client would
+    /// otherwise have none.
     pub(crate) fn grant(&mut self, wanted: u16) -> u16 {
         let len = self.high - self.low;
         let unused = len - self.used;

@@ -4,14 +4,16 @@ use crate::client::Broken;
 use crate::wire::Header;
 use crate::wire::header::{self, HEADER_LEN};
 
-/// The requests of a message, each from its header to where the next begins.
+/// The requests of a message, each from its header to the start of the next one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Requests<'a>(Option<&'a [u8]>);
 
 impl<'a> Requests<'a> {
+    /// Returns the requests of a message.
+    ///
     /// # Errors
-    /// [`Broken`] if there are more than `max`, or any is not whole or begins
-    /// elsewhere than at a multiple of 8 bytes.
+    /// [`Broken`] if there are more than `max`, or one is incomplete, or does not begin at a
+    /// multiple of 8 bytes.
     pub(super) fn of(message: &'a [u8], max: usize) -> Result<Self, Broken> {
         let all = Self(Some(message));
         let mut rest = message;
@@ -33,7 +35,7 @@ impl<'a> Requests<'a> {
 }
 
 impl<'a> Iterator for Requests<'a> {
-    /// A request, and whether it is the last.
+    /// A header, the whole request, and whether it is the last one.
     type Item = (Header, &'a [u8], bool);
 
     fn next(&mut self) -> Option<Self::Item> {

@@ -1,4 +1,4 @@
-//! From a request to the one who answers it (MS-SMB2 3.3.5.2).
+//! Dispatches requests to their handlers (MS-SMB2 3.3.5.2).
 
 use super::compound::Requests;
 use super::members::{Joined, Member};
@@ -14,15 +14,15 @@ use crate::{crypto, files, ipc};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Messages with wrong signatures that a connection survives.
+/// Messages with wrong signatures that a connection tolerates.
 const FORGED_MAX: u32 = 16;
-/// What one credit pays for.
+/// Bytes that one credit pays for.
 const CREDIT_BYTES: u32 = 64 * 1024;
-/// Reads and writes of at least so many bytes go on beside the next request.
+/// Reads and writes of at least this many bytes run beside the next request.
 const LONG: u32 = 32 * 1024;
 
-/// Carries out what a message asks for. `signer`: who signed it, where that is known;
-/// a message of which it is is no compound.
+/// Carries out the requests of a message. `signer` is who signed it, if this is already known. Such
+/// a message is never a compound.
 ///
 /// # Errors
 /// [`Broken`] if the connection has to end.
@@ -60,29 +60,29 @@ pub(super) fn message(
     }
 }
 
-/// What is known of where a message comes from.
+/// How a message is protected.
 #[derive(Clone, Copy)]
 struct Protection<'a> {
-    /// Who is known to have signed it.
+    /// Who signed it, if this is already known.
     signer: Option<&'a Arc<Logon>>,
-    /// Whose key it was encrypted with.
+    /// The session whose key encrypted it.
     sealed: Option<&'a Arc<Logon>>,
 }
 
-/// What the requests of a compound have in common.
+/// The shared state of the requests of a compound.
 struct Compound<'a> {
     conn: &'a Arc<Conn>,
     worker: &'a Arc<Worker>,
     signer: Option<&'a Arc<Logon>>,
     sealed: Option<&'a Arc<Logon>>,
     related: Related,
-    /// Session and tree of the request before.
+    /// The session and the tree of the previous request.
     session_id: u64,
     tree_id: u32,
     is_alone: bool,
     is_last: bool,
-    /// The first request was related to nothing, or the session or tree of one
-    /// was missing: those related to it make no sense (3.3.5.2.7.2).
+    /// The first request was marked as related, or the session or tree of one was missing. All
+    /// requests related to it are then invalid (3.3.5.2.7.2).
     is_senseless: bool,
 }
 
@@ -151,7 +151,7 @@ impl Compound<'_> {
         Ok(())
     }
 
-    /// A related request is about the session and the tree of the one before.
+    /// Gives a related request the session and the tree of the previous one.
     fn relate(&mut self, at: usize, header: &mut Header) {
         self.related.is_related = header.has(flags::RELATED);
         self.is_senseless &= self.related.is_related;
@@ -179,7 +179,7 @@ impl Compound<'_> {
         }
     }
 
-    /// Returns a request in a session, or one that needs none.
+    /// Carries out a request in a session, or one that needs none.
     fn secured(
         &mut self,
         header: &Header,
@@ -219,8 +219,8 @@ impl Compound<'_> {
         Ok(())
     }
 
-    /// Returns whether the request is signed or encrypted as it has to be: the inner
-    /// error is what it is answered with.
+    /// Checks that the request is signed or encrypted as required. The inner error is the reply's
+    /// status.
     fn check_security(
         &self,
         header: &Header,
@@ -253,8 +253,8 @@ impl Compound<'_> {
             }
             return Ok(Err(Status::ACCESS_DENIED));
         }
-        // Whoever could not sign NEGOTIATE proves by its first signed request
-        // that nobody changed it (3.3.5.7).
+        // From 3.1.1 on, the first tree connect must be signed. The signature proves that nobody
+        // changed the unsigned NEGOTIATE (3.3.5.7).
         let connects = header.command == Command::TreeConnect.code();
         let required =
             logon.signing_required || connects && self.conn.link.dialect() >= Dialect::Smb311;
@@ -265,9 +265,8 @@ impl Compound<'_> {
         })
     }
 
-    /// Returns who signed a request for a session that is not there: that session when it was, or
-    /// the only one that there is. Clients that must have signatures believe no answer
-    /// without theirs.
+    /// Returns who signed a request for a session that does not exist: a recently ended session, or
+    /// the connection's only one. A client that requires signatures accepts no answer without one.
     fn signed_by(&self, header: &Header, message: &[u8]) -> Option<Arc<Logon>> {
         if !header.has(flags::SIGNED) {
             return None;
@@ -382,7 +381,7 @@ impl Compound<'_> {
                     wait: &wait,
                     command,
                     replays: header.has(flags::REPLAY) && is_v3,
-                    // `ChannelSequence`: the low half of what is the status in replies.
+                    // `ChannelSequence` is the low half of the field that is the status in replies.
                     sequence: is_v3.then_some((header.status & 0xffff) as u16),
                 };
                 answer(&mut call, command)
@@ -397,18 +396,18 @@ impl Compound<'_> {
         Ok(())
     }
 
-    /// Lets the next request be read while this one is carried out, if it is a
-    /// long one and the next is there.
+    /// Lets the next request be read while this one is carried out, if this is a long one and the
+    /// next has arrived.
     fn overlap(&self, command: Command, message: &[u8]) {
         let is_long = matches!(command, Command::Read | Command::Write)
             && payload(command, message).is_some_and(|len| len >= LONG);
         if is_long && self.conn.frames.lock().has_more() {
-            // If there is nobody to pass it to, requests go one by one.
+            // If no thread can take the turn, requests run one by one.
             let _ = self.worker.pass(&self.conn.link.turn);
         }
     }
 
-    /// Returns whether the request's credits pay for what it moves (3.3.5.2.5).
+    /// Returns whether the request's credits pay for the bytes that it moves (3.3.5.2.5).
     fn is_paid(&self, header: &Header, command: Command, message: &[u8]) -> bool {
         let large = self.conn.link.dialect() >= Dialect::Smb210;
         let Some(len) = payload(command, message).filter(|_| large) else {
@@ -465,8 +464,8 @@ fn answer(call: &mut Call<'_>, command: Command) -> Answer<Body> {
     body.map(Body::from)
 }
 
-/// Returns how many bytes the request moves, in the direction in which it moves more:
-/// where each command says so.
+/// Returns how many bytes the request moves, in the direction in which it moves more. Each command
+/// has this in its own fields.
 fn payload(command: Command, message: &[u8]) -> Option<u32> {
     let at: &[usize] = match command {
         Command::Read | Command::Write | Command::SetInfo | Command::ChangeNotify => &[4],

@@ -1,6 +1,6 @@
-//! [`Frames`]: messages from the socket, within their deadlines.
+//! [`Frames`]: receives messages from the socket, within their deadlines.
 //!
-//! Each begins with a zero byte and its length in three bytes (MS-SMB2 2.1).
+//! Each message is preceded by a zero byte and its length in three bytes (MS-SMB2 2.1).
 
 use super::members::Members;
 use super::proof::Proof;
@@ -14,23 +14,24 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use volary_session::Linger;
 
-/// How often a reader who waits looks at the clock.
+/// How often a waiting reader checks the deadlines.
 const TICK: Duration = Duration::from_secs(1);
-/// What is read at once, and so copied: more goes where it belongs directly.
+/// Bytes that are read at once into a buffer, and so copied. Longer messages are read directly into
+/// their place.
 const AHEAD: usize = 8 * 1024;
-/// A message is at most what a write moves and this, for headers and the rest.
+/// The longest message beyond the payload of a write, for headers and the rest.
 const OVERHEAD: usize = 64 * 1024;
-/// Memory for messages that is kept between them.
+/// The memory for messages that is kept between them.
 const KEPT: usize = 4 << 20;
-/// The longest message of which a thread has the memory to itself.
+/// The longest message for which each thread has its own memory.
 const SHORT: usize = 16 * 1024;
-/// What is read of a long message before it is looked at.
+/// Bytes of a long message that are read before they are processed.
 const PIECE: usize = 128 * 1024;
 
 /// A message in the first bytes of its buffer.
 pub(super) struct Frame {
     pub(super) len: usize,
-    /// Who signed it, where that is known already.
+    /// Who signed it, if this is already known.
     pub(super) signer: Option<Arc<Logon>>,
 }
 
@@ -39,7 +40,7 @@ pub(super) struct Frame {
 pub(super) struct Frames {
     socket: Arc<TcpStream>,
     ahead: Box<[u8]>,
-    /// What of `ahead` has not been taken yet.
+    /// The range of `ahead` that has not been taken yet.
     start: usize,
     end: usize,
     linger: Linger,
@@ -60,8 +61,8 @@ impl Frames {
         })
     }
 
-    /// Returns the next message, in the first bytes of `frame`. `None` if the connection
-    /// has to end: it did, a deadline passed, or the message is too long.
+    /// Reads the next message into the first bytes of `frame`. Returns `None` if the connection
+    /// must end: it was closed, a deadline passed, or the message is too long.
     pub(super) fn next(
         &mut self,
         link: &Link,
@@ -87,7 +88,7 @@ impl Frames {
         })?;
         self.linger.begin();
         if idle {
-            // It began just now, however long nothing had come before.
+            // The message began just now, however long the connection was silent before.
             since = now();
         }
         let head: [u8; 4] = self.ahead.get(self.start..)?.first_chunk().copied()?;
@@ -98,7 +99,7 @@ impl Frames {
         } else {
             (limits.io as usize).saturating_add(OVERHEAD)
         };
-        // A first byte that is not 0 makes the length too long.
+        // If the first byte is not 0, the length is too large.
         if len > len_max {
             return None;
         }
@@ -107,8 +108,8 @@ impl Frames {
         Some(Frame { len, signer })
     }
 
-    /// Gives `frame` room for a message of `len` bytes. Memory for long ones stays here while a
-    /// thread carries out a short one, which may take as long as it likes.
+    /// Makes room in `frame` for a message of `len` bytes. The memory for long messages stays here
+    /// while a thread carries out a short one, which may take any time.
     fn fit(&mut self, frame: &mut Vec<u8>, len: usize) {
         match (len > SHORT, frame.len() > SHORT) {
             (true, false) => *frame = mem::take(&mut self.spare),
@@ -121,8 +122,8 @@ impl Frames {
         }
     }
 
-    /// Returns whether a reader may wait for another tick. `since` is when the message
-    /// began, or, on an idle connection, when the one before was done.
+    /// Returns whether a reader may wait for another tick. `since` is when the message began, or on
+    /// an idle connection when the previous message was done.
     fn may_wait(&self, link: &Link, members: &Members, idle: bool, since: Instant) -> bool {
         let now = now();
         if link.is_closed() {
@@ -143,13 +144,13 @@ impl Frames {
         false
     }
 
-    /// Returns whether more has come already than the message just read.
+    /// Returns whether more bytes have arrived after the last message.
     pub(super) fn has_more(&self) -> bool {
         self.start < self.end || rustix::io::ioctl_fionread(&self.socket).is_ok_and(|n| n > 0)
     }
 
-    /// Reads until there are `len` bytes ahead; `may_wait` decides each time
-    /// some are missing.
+    /// Reads until there are `len` bytes ahead. Each time some are missing, `may_wait` decides
+    /// whether to go on.
     fn await_bytes(&mut self, len: usize, mut may_wait: impl FnMut(&Self) -> bool) -> Option<()> {
         if self.end - self.start >= len {
             return Some(());
@@ -170,7 +171,7 @@ impl Frames {
         Some(())
     }
 
-    /// Reads a whole message; gives who signed it, where that is known.
+    /// Reads a whole message. Returns who signed it, if this is known then.
     fn fill(
         &mut self,
         link: &Link,
@@ -182,7 +183,7 @@ impl Frames {
         let mut at = self.take_ready(out);
         let rest = out.len() - at;
         if rest < AHEAD / 2 && rest > 0 {
-            // A short rest: what comes after it may come with it.
+            // A short rest goes through the buffer, because the next message may arrive with it.
             self.await_bytes(rest, |this| this.may_wait(link, members, false, since))?;
             at += self.take_ready(out.get_mut(at..)?);
         }
@@ -201,7 +202,7 @@ impl Frames {
         Some(proof.end(out))
     }
 
-    /// Moves what is ahead to the beginning of `out`, as much as fits.
+    /// Moves buffered bytes to the start of `out`, as many as fit.
     fn take_ready(&mut self, out: &mut [u8]) -> usize {
         let ready = self.ahead.get(self.start..self.end).unwrap_or_default();
         let len = ready.len().min(out.len());

@@ -1,4 +1,4 @@
-//! Requests of a client that has logged on, for fuzzing: see [`crate::fuzzing`].
+//! Feeds the server with the requests of a client that has logged on: see [`crate::fuzzing`].
 
 use super::members::Member;
 use super::{Conn, dispatch, tree};
@@ -17,7 +17,7 @@ use std::time::Duration;
 use volary_core::{Cred, Time};
 use volary_session::Volume;
 
-/// A client that is connected to a share, and the server's side of it.
+/// A client that is connected to a share, with the server's side of its connection.
 struct Client {
     conn: Arc<Conn>,
     worker: Arc<Worker>,
@@ -27,11 +27,11 @@ struct Client {
     tree: u32,
 }
 
-/// A client's requests, each with its command, whether it is related to the one before, and the
-/// length of its body in two bytes before it. At the end, the connection is lost.
+/// Sends a client's requests. Each is preceded by its command, whether it is related to the
+/// previous one, and the two-byte length of its body. At the end, the connection is lost.
 ///
 /// # Errors
-/// The system's, of sockets.
+/// The system's, for sockets.
 pub(crate) fn requests(volume: &Arc<Volume>, mut bytes: &[u8]) -> io::Result<()> {
     let server = Server::new(config(volume))?;
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
@@ -55,11 +55,12 @@ pub(crate) fn requests(volume: &Arc<Volume>, mut bytes: &[u8]) -> io::Result<()>
     Ok(())
 }
 
-/// The same of three clients, the first two of one user and with one name, each request with
-/// whose it is before it; 3 is for one whose connection is lost, and who comes back.
+/// Sends the requests of three clients. The first two have the same user and client GUID. Each
+/// request is preceded by the number of its client. The number 3 means that a client loses its
+/// connection and reconnects.
 ///
 /// # Errors
-/// The system's, of sockets.
+/// The system's, for sockets.
 pub(crate) fn connections(volume: &Arc<Volume>, mut bytes: &[u8]) -> io::Result<()> {
     const USERS: [usize; 3] = [0, 0, 1];
     let server = Server::new(config(volume))?;
@@ -104,7 +105,7 @@ fn config(volume: &Arc<Volume>) -> Config {
     config.shares = vec![Share::new("share", Arc::clone(volume))];
     config.signing_required = false;
     config.max_dialect = Dialect::Smb302;
-    // Nobody is there for whom to wait.
+    // There is only one thread, so nothing may wait.
     config.limits.waiting = 0;
     config.limits.io = 64 << 10;
     config.limits.failed_logon_delay = Duration::ZERO;
@@ -114,11 +115,12 @@ fn config(volume: &Arc<Volume>) -> Config {
 impl Client {
     /// Returns a client that has logged on as the user at this place of the configuration.
     fn new(server: &Server, listener: &TcpListener, user: usize, session: u64) -> io::Result<Self> {
-        // No address of this host: nobody is asked whose the client's socket is.
+        // This is not an address of this host, so the owner of the client's socket is not looked
+        // up.
         const PEER: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
         let socket = TcpStream::connect(listener.local_addr()?)?;
         socket.set_nonblocking(true)?;
-        // A port that waits after its end is not to be had for a minute, and there are 28,000.
+        // A closed port would otherwise be blocked for a minute, and there are only 28,000.
         sockopt::set_socket_linger(&socket, Some(Duration::ZERO))?;
         let (theirs, _) = listener.accept()?;
         let conn = Arc::new(Conn::new(server.register(), theirs, PEER)?);
@@ -144,7 +146,7 @@ impl Client {
         Ok(client)
     }
 
-    /// The connection is lost.
+    /// Ends the client's connection, as if it were lost.
     fn end(&self) {
         self.conn.link.close();
         self.conn.end_logons();
@@ -186,7 +188,7 @@ impl Client {
         register.add_logon(&self.conn, &member);
     }
 
-    /// Sends requests as one message; `false` once the connection has to end.
+    /// Sends requests as one message. Returns `false` once the connection must end.
     fn send(&mut self, requests: &[(Command, &[u8])]) -> bool {
         let mut message = Vec::new();
         for (at, (command, body)) in requests.iter().enumerate() {

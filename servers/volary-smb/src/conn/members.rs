@@ -1,4 +1,4 @@
-//! [`Members`]: who has logged on by a connection, and the trees that each is connected to.
+//! [`Members`]: the sessions of a connection, and the trees of each.
 
 use crate::budget::{Budget, Taken};
 use crate::client::Logon;
@@ -11,10 +11,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// Most sessions that are remembered after their end.
+/// The most sessions that are remembered after their end.
 const ENDED_MAX: usize = 8;
 
-/// What a tree id stands for.
+/// The share that a tree id stands for.
 #[derive(Clone, Debug)]
 pub(super) enum Joined {
     Disk(Arc<Tree>),
@@ -35,9 +35,10 @@ impl Joined {
 pub(crate) struct Member {
     pub(super) logon: Arc<Logon>,
     trees: RwLock<HashMap<u32, Joined>>,
-    /// What its trees take of the user's.
+    /// The user's resources that its trees take.
     tree_places: Mutex<HashMap<u32, Taken>>,
-    /// What its connection takes of the user's, for all their sessions on it.
+    /// The user's connection count that this connection takes, shared by all the user's sessions on
+    /// it.
     place: Mutex<Option<Arc<Taken>>>,
     tree_ids: AtomicU32,
 }
@@ -53,7 +54,7 @@ impl Member {
         }
     }
 
-    /// Notes what its connection takes of the user's.
+    /// Stores what its connection takes of the user's resources.
     pub(super) fn takes(&self, place: Arc<Taken>) {
         *self.place.lock() = Some(place);
     }
@@ -65,7 +66,7 @@ impl Member {
             .wrapping_add(1)
     }
 
-    /// Enters a tree; false if there are `max`.
+    /// Adds a tree. Returns false if there are `max` already.
     pub(super) fn join(&self, id: u32, joined: Joined, place: Taken, max: usize) -> bool {
         let mut trees = self.trees.write();
         if trees.len() >= max {
@@ -76,14 +77,14 @@ impl Member {
         true
     }
 
-    /// Takes a tree out.
+    /// Removes a tree.
     pub(super) fn part(&self, id: u32) -> Option<Joined> {
         let joined = self.trees.write().remove(&id);
         self.tree_places.lock().remove(&id);
         joined
     }
 
-    /// Takes out all trees, and gives back what they and the connection take of the user's.
+    /// Removes all trees, and releases what they and the connection take of the user's resources.
     pub(super) fn part_from_all(&self) {
         self.trees.write().clear();
         self.tree_places.lock().clear();
@@ -94,7 +95,7 @@ impl Member {
         self.trees.read().get(&id).cloned()
     }
 
-    /// Returns the trees of volumes that it is connected to.
+    /// Returns the session's trees of volumes.
     pub(super) fn trees(&self) -> Vec<Arc<Tree>> {
         let trees = self.trees.read();
         trees.values().filter_map(Joined::disk).cloned().collect()
@@ -108,11 +109,11 @@ impl Member {
 /// The sessions of a connection.
 #[derive(Debug)]
 pub(super) struct Members {
-    /// Those that are set up.
+    /// Sessions that are set up.
     all: RwLock<HashMap<u64, Arc<Member>>>,
-    /// Those that ended last: their clients are told so under a signature.
+    /// Recently ended sessions. Their clients are told so with a signature.
     ended: Mutex<VecDeque<Arc<Logon>>>,
-    /// When the last of them ended, or the connection began.
+    /// When the last session ended, or the connection began.
     alone_since: Mutex<Instant>,
 }
 
@@ -148,10 +149,10 @@ impl Members {
         self.all.write().insert(member.logon.id, member);
     }
 
-    /// Takes a session out of those that there are, and remembers that it has ended, in
-    /// place of the oldest such if there are many.
+    /// Removes a session, and remembers that it has ended. If too many are remembered, the oldest
+    /// one is dropped.
     pub(super) fn forget(&self, id: u64) {
-        // Before it is gone, so that nobody finds the connection alone for longer.
+        // This comes first, so that nobody sees the connection without sessions for too long.
         *self.alone_since.lock() = now();
         let mut all = self.all.write();
         let Some(member) = all.remove(&id) else {
@@ -170,7 +171,7 @@ impl Members {
         ended.iter().find(|logon| logon.id == id).cloned()
     }
 
-    /// Returns the session of a connection that has one.
+    /// Returns the connection's session, if it has exactly one.
     pub(super) fn only_logon(&self) -> Option<Arc<Logon>> {
         let members = self.all.read();
         let mut all = members.values();
@@ -178,8 +179,9 @@ impl Members {
         only.map(|member| Arc::clone(&member.logon))
     }
 
-    /// Returns what this connection takes of those that the user of a new session may have: what another
-    /// session of theirs on it has taken, if there is one. `None` if they have `max`.
+    /// Returns the share of the user's connection limit for a new session. If the user has another
+    /// session on this connection, they use the same one. Returns `None` if the user has `max`
+    /// already.
     pub(super) fn place_of(&self, budget: &Arc<Budget>, max: usize) -> Option<Arc<Taken>> {
         let members = self.all.read();
         let mut theirs = members
@@ -189,17 +191,17 @@ impl Members {
         has.or_else(|| budget.connections.take(max).map(Arc::new))
     }
 
-    /// Returns whether the time to log on, or to log on again, is over.
+    /// Returns whether the time for logging on, perhaps again, is over.
     pub(super) fn is_late(&self, now: Instant, logon_time: Duration) -> bool {
         self.is_empty() && now.duration_since(*self.alone_since.lock()) >= logon_time
     }
 
-    /// Returns whether nobody has logged on.
+    /// Returns whether there are no sessions.
     pub(super) fn is_empty(&self) -> bool {
         self.all.read().is_empty()
     }
 
-    /// Returns whether this user has logged on.
+    /// Returns whether this user has a session.
     pub(super) fn has_user(&self, user: &str) -> bool {
         let members = self.all.read();
         members.values().any(|member| member.logon.user == user)
@@ -210,7 +212,7 @@ impl Members {
         members.values().any(|member| member.has_trees())
     }
 
-    /// Returns whether nothing is open.
+    /// Returns whether no file is open.
     pub(super) fn is_idle(&self) -> bool {
         let members = self.all.read();
         let trees = members.values().flat_map(|member| member.trees());

@@ -1,16 +1,17 @@
-//! Connections: how requests come, who may ask, and the commands that are answered here.
-//! May use `client`, and whom it hands requests to: `files` and `ipc`. Only `server` uses it.
+//! Connections: receiving requests, checking their senders, and the commands that are answered
+//! here. May use `client`, and the rooms that handle requests: `files` and `ipc`. Only `server`
+//! uses it.
 //!
 //! | module, from bottom to top | what |
 //! |---|---|
-//! | `members` | who has logged on by a connection, and their trees |
-//! | `setups` | logons on their way |
-//! | `proof` | signatures of long messages, while they come |
+//! | `members` | the sessions of a connection, and their trees |
+//! | `setups` | logons in progress |
+//! | `proof` | verifies signatures of long messages while they arrive |
 //! | `frame` | messages from the socket, within their deadlines |
-//! | `state` | all of these of one connection; all connections |
-//! | `compound` | a message taken apart into requests |
+//! | `state` | all of these for a connection; all connections |
+//! | `compound` | splits a message into requests |
 //! | `negotiate`, `setup`, `tree` | the commands that are answered here |
-//! | `dispatch` | from a request to the one who answers |
+//! | `dispatch` | passes requests to their handlers |
 //! | `work` | the threads of a connection |
 
 mod compound;

@@ -17,13 +17,13 @@ use crate::wire::{Header, Status, ioctl};
 pub(super) const SMB1_MAGIC: [u8; 4] = *b"\xFFSMB";
 /// `FSCTL_VALIDATE_NEGOTIATE_INFO`.
 const FSCTL_VALIDATE: u32 = 0x0014_0204;
-/// What dialects without large messages move at most.
+/// The most bytes that dialects without large messages move.
 const IO_MAX_SMALL: u32 = 64 * 1024;
 
-/// Returns a client that speaks SMB1 asks for SMB2.
+/// Answers a client that asks for SMB2 in an SMB1 message.
 ///
 /// # Errors
-/// [`Broken`] if it does not, or comes too late: SMB1 is not spoken.
+/// [`Broken`] if it does not ask for SMB2, or asks too late. SMB1 itself is not supported.
 pub(super) fn from_smb1(link: &Link, frame: &[u8]) -> Result<(), Broken> {
     let config = &link.shared.config;
     let dialects = smb1_dialects(frame).map_err(|_| Broken)?;
@@ -47,7 +47,7 @@ pub(super) fn from_smb1(link: &Link, frame: &[u8]) -> Result<(), Broken> {
             dialect: Dialect::Smb202,
             client_guid: [0; 16],
             capabilities: 0,
-            // What such a client says in a validation.
+            // What such a client sends for validation.
             asked: Request {
                 security_mode: 0,
                 capabilities: 0,
@@ -74,7 +74,7 @@ pub(super) fn from_smb1(link: &Link, frame: &[u8]) -> Result<(), Broken> {
     }])
 }
 
-/// Returns a response, but for what depends on the dialect.
+/// Returns a response, without the fields that depend on the dialect.
 fn response(link: &Link, dialect: u16) -> Response {
     let config = &link.shared.config;
     let required = if config.signing_required {
@@ -94,7 +94,7 @@ fn response(link: &Link, dialect: u16) -> Response {
     }
 }
 
-/// NEGOTIATE.
+/// Answers NEGOTIATE.
 pub(super) fn answer(
     link: &Link,
     worker: &Worker,
@@ -169,7 +169,7 @@ fn server_capabilities(dialect: Dialect, client: u32) -> u32 {
     }
 }
 
-/// Chooses of what the contexts offer what the client names first.
+/// Chooses, from the offers in each context, the first one that the server supports.
 fn choose(request: &Request, negotiated: &mut Negotiated) -> Result<Chosen, Status> {
     let contexts = &request.contexts;
     if !contexts.has_preauth {
@@ -195,10 +195,10 @@ fn choose(request: &Request, negotiated: &mut Negotiated) -> Result<Chosen, Stat
     Ok(chosen)
 }
 
-/// Returns the answer to an IOCTL that is about NEGOTIATE; none for others.
+/// Returns the answer to an IOCTL that validates the negotiation. Returns `None` for others.
 ///
 /// # Errors
-/// [`Broken`] if the client said something else in NEGOTIATE than what came in.
+/// [`Broken`] if the request that the client sent is not the one that arrived.
 pub(super) fn validation(link: &Link, message: &[u8]) -> Result<Option<Answer>, Broken> {
     let request = ioctl::Request::parse(message).ok();
     let Some(request) = request.filter(|r| r.code == FSCTL_VALIDATE && r.is_fsctl) else {

@@ -1,6 +1,6 @@
-//! [`Proof`]: the signature of a long message, computed while it comes.
+//! [`Proof`]: verifies the signature of a long message while it arrives.
 //!
-//! What has come is hashed while the client still sends the rest, and while it is in
+//! The part that has arrived is hashed while the client sends the rest, and while the bytes are in
 //! the processor's cache.
 
 use super::members::Members;
@@ -10,27 +10,28 @@ use crate::wire::Header;
 use crate::wire::header::{self, HEADER_LEN, flags};
 use std::sync::Arc;
 
-/// Shorter messages come at once.
+/// The shortest message for which this pays. Shorter ones arrive at once.
 const LONG: usize = 64 * 1024;
 
-/// A message that is coming.
+/// The verification of a message that is arriving.
 pub(super) enum Proof {
-    /// Its header is not there yet.
+    /// The header has not arrived yet.
     Waiting,
     Running {
         logon: Arc<Logon>,
         signing: Box<Signing>,
-        /// How much of it is hashed.
+        /// How many bytes are hashed.
         done: usize,
     },
-    /// It is hashed when all of it is there.
+    /// The message is hashed once it is complete.
     AtOnce(Arc<Logon>),
-    /// Whoever carries it out looks at it: it is short, not signed, a compound, or of no session.
+    /// Verification is left to the code that carries the message out. The message is short,
+    /// unsigned, a compound, or without a session.
     Left,
 }
 
 impl Proof {
-    /// Of a message of `len` bytes.
+    /// Begins with a message of `len` bytes.
     pub(super) fn new(len: usize) -> Self {
         if len < LONG {
             Self::Left
@@ -39,7 +40,7 @@ impl Proof {
         }
     }
 
-    /// `come` is what there is of the message, from its header on.
+    /// Processes the part of the message that has arrived, from its header on.
     pub(super) fn hear(&mut self, members: &Members, come: &[u8]) {
         if matches!(self, Self::Waiting)
             && let Some(header) = come.first_chunk()
@@ -71,7 +72,8 @@ impl Proof {
         })
     }
 
-    /// All of the message is there. Who signed it, if that is known and right.
+    /// Ends when the message is complete. Returns who signed it, if this is known and the signature
+    /// is right.
     pub(super) fn end(self, message: &mut [u8]) -> Option<Arc<Logon>> {
         match self {
             Self::Waiting | Self::Left => None,

@@ -1,4 +1,4 @@
-//! SESSION_SETUP (MS-SMB2 3.3.5.5): logging on, and again.
+//! SESSION_SETUP (MS-SMB2 3.3.5.5): logging on, and logging on again.
 
 use super::Conn;
 use super::members::Member;
@@ -18,10 +18,10 @@ use std::sync::atomic::Ordering;
 use tracing::{info, warn};
 use volary_core::escape_short;
 
-/// Logons of a connection that are being negotiated at a time.
+/// The most logons in progress on a connection.
 const SETUPS_MAX: usize = 8;
 
-/// What a request is answered with, but for the header.
+/// The reply to a request, without its header.
 struct Outcome {
     session_id: u64,
     status: Status,
@@ -29,7 +29,7 @@ struct Outcome {
     security: Security,
 }
 
-/// SESSION_SETUP.
+/// Answers SESSION_SETUP.
 pub(super) fn answer(
     conn: &Arc<Conn>,
     worker: &Worker,
@@ -56,7 +56,7 @@ pub(super) fn answer(
     }
     let checked = check(sealed, logon, header, message);
     let security = Security {
-        // What may be forged gets no signed reply.
+        // A request that may be forged gets no signed reply.
         sign: header.has(flags::SIGNED) && logon.is_some() && checked.is_ok(),
         seal: sealed.is_some(),
         logon: sealed.or(logon).cloned(),
@@ -88,9 +88,9 @@ pub(super) fn answer(
     Ok(())
 }
 
-/// Returns what a request about another connection's session is refused with, if it is
-/// one: a session has one connection here. The errors of 3.3.5.5 come first, and
-/// are signed with the session's key for whoever has it.
+/// Returns the refusal of a request about another connection's session, or `None` for other
+/// requests. A session has only one connection here. The errors of 3.3.5.5 take precedence. They
+/// are signed with the session's key if the request was.
 fn of_another(
     conn: &Arc<Conn>,
     negotiated: &Negotiated,
@@ -122,8 +122,8 @@ fn of_another(
         return Some((status, Security::default()));
     }
     let security = Security {
-        // GMAC's nonce is the message id: a message that is sent again, on a connection
-        // where the id is new, is not answered under it again.
+        // GMAC's nonce is the message id. If a message is replayed on a connection where its id is
+        // new, a second reply must not be signed with the same nonce.
         sign: logon.is_new_setup(message) || agreed.signing != Algorithm::AesGmac,
         seal: false,
         logon: Some(Arc::clone(logon)),
@@ -136,8 +136,8 @@ fn of_another(
     Some((status, security))
 }
 
-/// Returns what keeps a session that was agreed on as `theirs` from a connection that
-/// was as `ours`.
+/// Returns why a session negotiated as `theirs` cannot be bound to a connection negotiated as
+/// `ours`.
 fn binding_error(ours: &Negotiated, theirs: &Negotiated) -> Status {
     let gmac = |n: &Negotiated| n.signing == Algorithm::AesGmac;
     if gmac(theirs) && !gmac(ours) {
@@ -156,7 +156,7 @@ fn binding_error(ours: &Negotiated, theirs: &Negotiated) -> Status {
     }
 }
 
-/// Whether the message may be about this session.
+/// Checks that the message may refer to this session.
 fn check(
     sealed: Option<&Arc<Logon>>,
     logon: Option<&Arc<Logon>>,
@@ -249,17 +249,18 @@ fn step(
     }
 }
 
-/// Who a token says to be, of which the password is about to be checked.
+/// The user name in a token whose password is about to be checked.
 struct Claimed {
     name: String,
     is_known: bool,
     attempt: Attempt,
 }
 
-/// Returns who a token says to be, if it is to prove it, once it is its turn to be looked at.
+/// Returns the user name in a token, if the token has to prove it. First waits until the attempt
+/// may be made.
 ///
 /// # Errors
-/// `LOGON_FAILURE` if the client goes meanwhile.
+/// `LOGON_FAILURE` if the client disconnects meanwhile.
 fn claimed(conn: &Arc<Conn>, worker: &Worker, token: &[u8]) -> Result<Option<Claimed>, Status> {
     let Some(name) = auth::claimed(token) else {
         return Ok(None);
@@ -267,11 +268,12 @@ fn claimed(conn: &Arc<Conn>, worker: &Worker, token: &[u8]) -> Result<Option<Cla
     let mut users = conn.link.shared.config.users.iter();
     let place = users.position(|user| auth::is_called(user, &name));
     let mut passed = false;
-    // Others who have logged on go on meanwhile; one thread is enough for those who wait.
+    // Other sessions of the connection go on meanwhile. One thread is enough for all logons that
+    // wait.
     let waits = || {
         if !conn.members.is_empty() && !conn.logon_waits.swap(true, Ordering::Relaxed) {
             passed = true;
-            // With nobody to pass it to, they wait as well.
+            // If no thread can take the turn, they wait too.
             let _ = worker.pass(&conn.link.turn);
         }
     };
@@ -289,7 +291,7 @@ fn claimed(conn: &Arc<Conn>, worker: &Worker, token: &[u8]) -> Result<Option<Cla
     claimed.map(Some).ok_or(Status::LOGON_FAILURE)
 }
 
-/// Why a logon is refused is the log's to know; the client is told that it is.
+/// Logs why a logon was refused. The client is told only that it was.
 fn log_refused(conn: &Conn, claimed: Option<&Claimed>, refused: Refused) {
     let reason = match (refused, claimed) {
         (Refused::Malformed, _) => "malformed",
@@ -334,14 +336,14 @@ fn begin_or_go_on(
     Ok((id, setup))
 }
 
-/// A logon to a session that there was: it failed, and so ends the session.
+/// Ends a session after a failed attempt to log on to it again.
 fn end_again(conn: &Conn, member: Option<&Arc<Member>>) {
     if let Some(member) = member {
         conn.end_logon(member, false);
     }
 }
 
-/// The user has proved once more who they are; the keys stay.
+/// Completes a repeated logon. The keys stay the same.
 fn logged_on_again(
     conn: &Conn,
     member: &Member,
@@ -420,7 +422,7 @@ fn session_flags(logon: &Logon) -> u16 {
     if logon.sealed { ENCRYPT_DATA } else { 0 }
 }
 
-/// The client lost the connection of an earlier session: that one is over.
+/// Ends the client's earlier session, whose connection it has lost.
 fn end_previous(conn: &Arc<Conn>, id: u64, logon: &Logon) {
     if id == 0 || id == logon.id {
         return;

@@ -1,4 +1,4 @@
-//! [`Setups`]: logons on their way.
+//! [`Setups`]: logons in progress.
 
 use crate::auth::Exchange;
 use crate::crypto::Preauth;
@@ -7,7 +7,7 @@ use std::collections::HashMap;
 /// Sessions that are being set up, or logged on to again, by id.
 pub(super) type Setups = HashMap<u64, Setup>;
 
-/// One of them.
+/// A logon in progress.
 #[derive(Debug)]
 pub(super) struct Setup {
     pub(super) exchange: Exchange,

@@ -1,4 +1,4 @@
-//! [`Conn`]: one connection, from its first byte to its last; and [`Register`]: all there are.
+//! [`Conn`]: a connection, from its first byte to its last; and [`Register`]: all of them.
 
 use super::frame::Frames;
 use super::members::{Member, Members};
@@ -17,14 +17,14 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 use volary_session::{Guest, Party, is_this_host, socket_owner};
 
-/// One client's connection.
+/// A client's connection.
 pub(crate) struct Conn {
     pub(crate) link: Arc<Link>,
     pub(super) register: Arc<Register>,
     pub(super) members: Members,
     pub(super) setups: Mutex<Setups>,
     pub(super) frames: Mutex<Frames>,
-    /// A logon waits on a thread of its own.
+    /// Whether a logon is waiting on its own thread.
     pub(super) logon_waits: AtomicBool,
 }
 
@@ -58,8 +58,8 @@ impl Conn {
         })
     }
 
-    /// Ends a session: closes what is open in it, but keeps what is open durably if the user may
-    /// come `back`.
+    /// Ends a session, and closes what is open in it. Durable opens are kept if the user may come
+    /// `back`.
     pub(super) fn end_logon(&self, member: &Member, back: bool) {
         let id = member.logon.id;
         self.members.forget(id);
@@ -70,14 +70,14 @@ impl Conn {
         for tree in member.trees() {
             files::end_tree(&tree, back);
         }
-        // Those that have come since.
+        // Close opens that were added meanwhile.
         for tree in member.trees() {
             files::end_tree(&tree, false);
         }
         member.part_from_all();
     }
 
-    /// Ends all sessions, at the connection's end.
+    /// Ends all sessions, because the connection ends.
     pub(super) fn end_logons(&self) {
         for member in self.members.all() {
             self.end_logon(&member, true);
@@ -100,7 +100,8 @@ impl Guest for Conn {
     }
 }
 
-/// Finds out within minutes if a silent client is gone, and with it its opens.
+/// Enables keep-alive, to detect within minutes if a silent client is gone, so that its opens are
+/// closed.
 fn keep_alive(socket: &TcpStream) -> io::Result<()> {
     sockopt::set_socket_keepalive(socket, true)?;
     sockopt::set_tcp_keepidle(socket, Duration::from_secs(60))?;
@@ -109,10 +110,10 @@ fn keep_alive(socket: &TcpStream) -> io::Result<()> {
     Ok(())
 }
 
-/// Turns pacing off for a client on this host. Nobody shares the path to it: a congestion control that
-/// measures it and paces what is sent (BBR) only makes large replies slower.
+/// Turns pacing off for a client on this host. Nothing else shares the path, and a congestion
+/// control that measures and paces (BBR) only makes large replies slower.
 fn send_at_once(socket: &TcpStream) {
-    // A system that has no other goes on with its own.
+    // A system without it keeps its own congestion control.
     let _ = sockopt::set_tcp_congestion(socket, "reno");
 }
 
@@ -127,12 +128,12 @@ impl fmt::Debug for Conn {
 /// The connections of a server and their sessions.
 pub(crate) struct Register {
     pub(crate) shared: Arc<Shared>,
-    /// For each share, what its trees have in common.
+    /// The shared state of each share's trees.
     commons: Vec<Arc<Common>>,
     conns: Mutex<Vec<Arc<Conn>>>,
-    /// A connection ended.
+    /// Signalled when a connection has ended.
     left: Condvar,
-    /// Sessions by id, for clients that log on again after their connection was lost.
+    /// Sessions by id, for clients that log on again after they lost their connection.
     sessions: Mutex<HashMap<u64, Place>>,
 }
 
@@ -151,12 +152,12 @@ impl Register {
         }
     }
 
-    /// Returns what the trees of the share at `place` in the configuration have in common.
+    /// Returns the shared state of the trees of the share at `place` in the configuration.
     pub(super) fn common(&self, place: usize) -> Option<Arc<Common>> {
         self.commons.get(place).cloned()
     }
 
-    /// Returns how many connections there are, those that are ending among them.
+    /// Returns the number of connections, including those that are ending.
     pub(crate) fn count(&self) -> usize {
         self.conns.lock().len()
     }
@@ -172,14 +173,14 @@ impl Register {
         self.conns.lock().push(conn);
     }
 
-    /// Forgets a connection that has ended.
+    /// Removes a connection that has ended.
     pub(super) fn forget(&self, conn: &Arc<Conn>) {
         self.conns.lock().retain(|other| !Arc::ptr_eq(other, conn));
         self.left.notify_all();
     }
 
-    /// Ends all connections, and waits for that at most until then; also ends what is kept for
-    /// clients that are away.
+    /// Ends all connections, and waits for that until `until` at most. Then ends the opens that are
+    /// kept for disconnected clients.
     pub(crate) fn end_all(&self, until: Instant) {
         let mut conns = self.conns.lock();
         for conn in conns.clone() {
@@ -190,14 +191,14 @@ impl Register {
         self.end_durables();
     }
 
-    /// Ends what is kept for clients that are away.
+    /// Ends the opens that are kept for disconnected clients.
     pub(crate) fn end_durables(&self) {
         for common in &self.commons {
             files::end_durables(common);
         }
     }
 
-    /// Returns an id that no session has; of 32 bits, as there are clients that keep no more.
+    /// Returns an unused session id. It has 32 bits, because some clients store no more.
     pub(super) fn new_session_id(&self) -> u64 {
         let sessions = self.sessions.lock();
         loop {

@@ -1,4 +1,4 @@
-//! The commands that make and end a session's connection to a share (MS-SMB2 3.3.5.7, 3.3.5.8).
+//! TREE_CONNECT and TREE_DISCONNECT (MS-SMB2 3.3.5.7, 3.3.5.8).
 
 use super::Conn;
 use super::members::{Joined, Member};
@@ -14,12 +14,11 @@ use volary_core::escape_short;
 
 /// `SHI1005_FLAGS_ENCRYPT_DATA` of `ShareFlags`.
 const SHARE_ENCRYPTS: u32 = 0x8000;
-/// TREE_CONNECT: the new tree's id and the reply.
+/// Answers TREE_CONNECT. Returns the new tree's id and the reply.
 ///
 /// # Errors
-/// `INVALID_PARAMETER`, `BAD_NETWORK_NAME`, `ACCESS_DENIED` for a share that is not for
-/// this user or this client, and for an encrypted one to a client that cannot,
-/// `INSUFFICIENT_RESOURCES`.
+/// `INVALID_PARAMETER`; `BAD_NETWORK_NAME`; `ACCESS_DENIED` if the share is not for this user or
+/// this client, or requires encryption that the client does not support; `INSUFFICIENT_RESOURCES`.
 pub(super) fn connect(
     conn: &Conn,
     member: &Member,
@@ -83,7 +82,7 @@ fn join(conn: &Conn, member: &Member, id: u32, name: &str) -> Result<(Joined, Ve
     Ok((Joined::Disk(Arc::new(tree)), reply(1, flags, access)))
 }
 
-/// Returns the share's name in a request: what follows the last `\` of its path.
+/// Returns the share's name in a request, which follows the last `\` of its path.
 fn share_name(message: &[u8]) -> Option<String> {
     let mut c = Cursor::new(message.get(HEADER_LEN..)?);
     if c.u16().ok()? != 9 {
@@ -106,7 +105,7 @@ fn reply(share_type: u8, flags: u32, access: u32) -> Vec<u8> {
     out.done()
 }
 
-/// TREE_DISCONNECT.
+/// Answers TREE_DISCONNECT.
 pub(super) fn disconnect(member: &Member, id: u32) -> Answer {
     match member.part(id) {
         Some(Joined::Disk(tree)) => files::end_tree(&tree, false),

@@ -1,8 +1,8 @@
 //! The threads of a connection.
 //!
-//! The thread that has the turn reads a request and carries it out. Before a
-//! request waits, or when it is a long one and more is on its way, its thread
-//! passes the turn on to another and comes back for it when it is done.
+//! The thread that has the turn reads a request and carries it out. It passes the turn to another
+//! thread before the request waits, or if the request is long and more has arrived. Afterwards, it
+//! waits for the turn again.
 
 use super::frame::Frame;
 use super::{Conn, dispatch};
@@ -14,7 +14,7 @@ use std::thread;
 use tracing::error;
 use volary_session::Pooled;
 
-/// Starts a thread for the connection: its first, or an heir to the turn, which is from the pool.
+/// Starts a thread for the connection: the first one, or one from the pool that takes the turn.
 fn start(conn: &Arc<Conn>, pooled: Option<Pooled>) {
     conn.link.turn.enter();
     let theirs = Arc::clone(conn);
@@ -29,13 +29,13 @@ fn start(conn: &Arc<Conn>, pooled: Option<Pooled>) {
     }
 }
 
-/// Begins to serve a connection, on threads of its own.
+/// Begins to serve a connection with its own threads.
 pub(crate) fn begin(conn: &Arc<Conn>) {
     conn.link.turn.begin();
     start(conn, None);
 }
 
-/// Serves the connection. A panic is a fault of ours, and ends no more than the connection.
+/// Serves the connection. A panic is a bug, and ends only this connection.
 fn work(conn: &Arc<Conn>) {
     let served = panic::catch_unwind(AssertUnwindSafe(|| serve(conn)));
     if served.is_err() {
@@ -73,7 +73,7 @@ fn serve(conn: &Arc<Conn>) {
     }
 }
 
-/// The last thread to leave ends what the connection has.
+/// Ends the connection's sessions when the last thread leaves.
 fn leave(conn: &Arc<Conn>) {
     if conn.link.turn.leave() {
         conn.link.close();

@@ -1,12 +1,11 @@
-//! Key derivation: SP 800-108 in counter mode with HMAC-SHA256, a counter and
-//! a length of 32 bits.
+//! Key derivation: SP 800-108 in counter mode with HMAC-SHA256, and a 32-bit counter and length.
 
 use super::Preauth;
 use crate::wire::Dialect;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
-/// What a key is for: label and context.
+/// The purpose of a key: label and context.
 pub(super) struct Purpose {
     label: &'static [u8],
     context: Vec<u8>,
@@ -19,7 +18,7 @@ pub(super) struct Labels {
     pub(super) server_in: Purpose,
 }
 
-/// Labels count with their NUL.
+/// Returns the purposes. The labels include their NUL.
 pub(super) fn labels(dialect: Dialect, preauth: &Preauth) -> Labels {
     let purpose = |label, context: &[u8]| Purpose {
         label,
@@ -40,7 +39,7 @@ pub(super) fn labels(dialect: Dialect, preauth: &Preauth) -> Labels {
     }
 }
 
-/// Fills `out`, which is at most 32 bytes long: one round.
+/// Fills `out`, which has at most 32 bytes, in a single round.
 pub(super) fn derive(key: &[u8], purpose: &Purpose, out: &mut [u8]) {
     debug_assert!(out.len() <= 32);
     let bits = u32::try_from(out.len() * 8).expect("a short key");

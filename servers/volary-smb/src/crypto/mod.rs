@@ -1,5 +1,4 @@
-//! What keeps messages from being read or changed on the way, and what passwords are kept as. Uses
-//! `wire` alone.
+//! Signing and encryption of messages, and hashes of passwords. Uses only `wire`.
 
 mod kdf;
 mod nt_hash;
@@ -16,13 +15,12 @@ pub(crate) use signing::{Algorithm, Role, Signer, Signing};
 /// A session's keys.
 pub(crate) struct Keys {
     pub(crate) signer: Signer,
-    /// For what the server sends and what it receives; none without encryption.
+    /// For messages that the server sends, and for those it receives. `None` without encryption.
     pub(crate) seal: Option<(Sealer, Sealer)>,
 }
 
 impl Keys {
-    /// Derives the keys (MS-SMB2 3.3.5.5.3). `preauth` is the session's hash,
-    /// which 3.1.1 mixes in.
+    /// Derives the keys (MS-SMB2 3.3.5.5.3). `preauth` is the session's hash, which 3.1.1 includes.
     pub(crate) fn derive(
         session_key: &[u8; 16],
         dialect: Dialect,
@@ -55,10 +53,10 @@ impl Keys {
     }
 }
 
-/// Random bytes from the system.
+/// Returns random bytes from the system.
 ///
 /// # Panics
-/// If the system has none: nothing here is safe without.
+/// If the system has none, because nothing here is secure without them.
 pub(crate) fn random<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).expect("the system's random numbers");

@@ -1,12 +1,12 @@
-//! [`NtHash`]: what a password is kept as.
+//! [`NtHash`]: the stored form of a password.
 
 use crate::wire::utf16;
 use md4::{Digest, Md4};
 use std::fmt;
 use zeroize::Zeroize;
 
-/// The MD4 hash of a password: as good as the password to whoever has it. Not
-/// shown by `Debug`, and wiped when dropped.
+/// The MD4 hash of a password. It is as secret as the password, because it suffices to log on. It
+/// is not shown by `Debug`, and wiped when it is dropped.
 #[derive(Clone)]
 pub struct NtHash([u8; 16]);
 
@@ -16,7 +16,7 @@ impl NtHash {
         Self(Md4::digest(utf16(password)).into())
     }
 
-    /// Returns a hash as it is kept in a file.
+    /// Returns a hash from its stored bytes.
     pub const fn from_bytes(bytes: [u8; 16]) -> Self {
         Self(bytes)
     }

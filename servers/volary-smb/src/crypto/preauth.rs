@@ -1,5 +1,4 @@
-//! Pre-authentication integrity (MS-SMB2 3.1.4.4.1): a hash over all that was
-//! said before there were keys.
+//! Pre-authentication integrity (MS-SMB2 3.1.4.4.1): a hash of all messages before there are keys.
 
 use sha2::{Digest, Sha512};
 
@@ -15,7 +14,7 @@ impl Preauth {
         Self(bytes)
     }
 
-    /// Mixes a message in, from its header on.
+    /// Adds a message to the hash, from its header on.
     pub(crate) fn mix(&mut self, parts: &[&[u8]]) {
         let mut hash = Sha512::new_with_prefix(self.0);
         for part in parts {

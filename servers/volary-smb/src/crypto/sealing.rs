@@ -13,10 +13,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub(crate) const MAGIC: [u8; 4] = *b"\xFDSMB";
 /// The length of the transform header.
 pub(crate) const TRANSFORM_LEN: usize = 52;
-/// Where what is authenticated of it begins: after `ProtocolId` and `Signature`.
+/// The offset of the authenticated part: after `ProtocolId` and `Signature`.
 const AUTHENTICATED_AT: usize = 20;
 
-/// How messages are encrypted.
+/// The cipher of encrypted messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cipher {
     Aes128Ccm,
@@ -61,11 +61,11 @@ impl Cipher {
     }
 }
 
-/// A message that was not sealed with the right key, or changed since.
+/// A message that was not encrypted with the right key, or was changed since.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Forged;
 
-/// What stands before an encrypted message.
+/// The header of an encrypted message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TransformHeader {
     signature: [u8; 16],
@@ -75,10 +75,10 @@ pub(crate) struct TransformHeader {
 }
 
 impl TransformHeader {
-    /// Reads one; `ProtocolId` has been looked at.
+    /// Parses a header whose `ProtocolId` has been checked.
     ///
     /// # Errors
-    /// [`Short`] also if `Flags` does not say that the message is encrypted.
+    /// [`Short`], also if `Flags` does not say that the message is encrypted.
     pub(crate) fn parse(bytes: &[u8]) -> Result<Self, Short> {
         let mut c = Cursor::new(bytes);
         c.skip(4)?;
@@ -106,7 +106,8 @@ impl TransformHeader {
     }
 }
 
-/// Seals, or opens, with one key: one of the two, as nonces are used once.
+/// Encrypts, or decrypts, with one key. A key does only one of the two, so that nonces are used
+/// once.
 pub(crate) struct Sealer {
     cipher: Cipher,
     keyed: Keyed,
@@ -120,7 +121,7 @@ enum Keyed {
 }
 
 impl Sealer {
-    /// With a key of the cipher's length.
+    /// Returns a sealer for a key of the cipher's length.
     pub(super) fn new(cipher: Cipher, key: &[u8]) -> Self {
         const LEN: &str = "a key of the cipher's length";
         let keyed = match cipher {
@@ -139,8 +140,7 @@ impl Sealer {
         }
     }
 
-    /// Encrypts `message` in place and gives its transform header. Every call
-    /// uses another nonce.
+    /// Encrypts `message` in place, and returns its transform header. Every call uses a new nonce.
     pub(crate) fn seal(&self, session_id: u64, message: &mut [u8]) -> Vec<u8> {
         let mut nonce = [0; 16];
         let number = self.next_nonce.fetch_add(1, Ordering::Relaxed);
@@ -180,7 +180,7 @@ impl Sealer {
         }
     }
 
-    /// Decrypts in place a message that follows its transform header.
+    /// Decrypts a message in place, which follows its transform header.
     ///
     /// # Errors
     /// [`Forged`].

@@ -9,7 +9,7 @@ use hmac::{Hmac, Mac};
 use sha2::Sha256;
 use subtle::ConstantTimeEq;
 
-/// How messages are signed.
+/// The algorithm of signatures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Algorithm {
     HmacSha256,
@@ -20,7 +20,7 @@ pub(crate) enum Algorithm {
 impl Algorithm {
     const ALL: [Self; 3] = [Self::HmacSha256, Self::AesCmac, Self::AesGmac];
 
-    /// Returns what a dialect signs with, if nothing else is agreed on.
+    /// Returns the algorithm of a dialect, if no other is negotiated.
     pub(crate) fn of(dialect: Dialect) -> Self {
         if dialect < Dialect::Smb300 {
             Self::HmacSha256
@@ -42,7 +42,7 @@ impl Algorithm {
     }
 }
 
-/// Who signs: what is in the nonce of GMAC beside the message id.
+/// The signer, which is part of GMAC's nonce beside the message id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     Client,
@@ -51,7 +51,7 @@ pub(crate) enum Role {
     Server,
 }
 
-/// Signs with one key.
+/// Signs and verifies with one key.
 pub(crate) struct Signer(Keyed);
 
 enum Keyed {
@@ -75,8 +75,7 @@ impl Signer {
         })
     }
 
-    /// Signs a message: its header and the rest. `id` is the message id, `role` whose
-    /// it is.
+    /// Signs a message: its header and the rest. `id` is the message id, and `role` is the signer.
     pub(crate) fn sign(&self, message: &mut [u8], id: u64, role: Role) {
         take_signature(message);
         let signature = self.signature(message, id, role);
@@ -85,12 +84,12 @@ impl Signer {
         }
     }
 
-    /// Returns what is to stand in a message in which there are zeros for it.
+    /// Returns the signature of a message that has zeros in its place.
     fn signature(&self, message: &[u8], id: u64, role: Role) -> [u8; 16] {
         match &self.0 {
             Keyed::HmacSha256(mac) => Signing::HmacSha256(mac.clone()).finish_with(message),
             Keyed::AesCmac(mac) => Signing::AesCmac(mac.clone()).finish_with(message),
-            // SP 800-38D: GCM of nothing, with the message as what is authenticated.
+            // SP 800-38D: GCM of empty data, with the message as additional authenticated data.
             Keyed::AesGmac(key) => {
                 let nonce = Nonce::assume_unique_for_key(nonce(id, role));
                 let tag = key.seal_in_place_separate_tag(nonce, Aad::from(message), &mut []);
@@ -100,8 +99,8 @@ impl Signer {
         }
     }
 
-    /// Begins to verify a message of which only the header has come; `None` where that
-    /// is done faster when all of it is there.
+    /// Begins to verify a message of which only the header has arrived. Returns `None` if it is
+    /// faster to wait for the whole message.
     pub(crate) fn begin(&self, header: &[u8; HEADER_LEN]) -> Option<Signing> {
         let mut signing = match &self.0 {
             Keyed::HmacSha256(mac) => Signing::HmacSha256(mac.clone()),
@@ -114,12 +113,12 @@ impl Signer {
         Some(signing)
     }
 
-    /// Returns whether a message, from its header on, bears the right signature.
+    /// Returns whether a message, from its header on, has the right signature.
     pub(crate) fn verify(&self, message: &[u8], id: u64, role: Role) -> bool {
         self.verify_in_place(&mut message.to_vec(), id, role)
     }
 
-    /// Verifies a signature without a copy: the message is as it was, afterwards.
+    /// Verifies a signature without a copy. The message is unchanged afterwards.
     pub(crate) fn verify_in_place(&self, message: &mut [u8], id: u64, role: Role) -> bool {
         let Some(borne) = take_signature(message) else {
             return false;
@@ -132,7 +131,7 @@ impl Signer {
     }
 }
 
-/// Puts zeros where the signature is, and gives it, if the message is that long.
+/// Replaces the signature by zeros and returns it, if the message is long enough.
 fn take_signature(message: &mut [u8]) -> Option<[u8; 16]> {
     let place = message.get_mut(SIGNATURE_AT..HEADER_LEN)?;
     let borne = first_16(place);
@@ -147,7 +146,7 @@ pub(crate) enum Signing {
 }
 
 impl Signing {
-    /// What comes next of the body.
+    /// Adds the next piece of the body.
     pub(crate) fn update(&mut self, piece: &[u8]) {
         match self {
             Self::HmacSha256(mac) => mac.update(piece),
@@ -166,8 +165,7 @@ impl Signing {
         }
     }
 
-    /// Returns whether, with the rest of it, it is the signature that the message, from its
-    /// header on, bears.
+    /// Returns whether the signature, completed with `rest`, is the one in the message.
     pub(crate) fn signs(self, message: &[u8], rest: &[u8]) -> bool {
         let borne = message.get(SIGNATURE_AT..HEADER_LEN).unwrap_or_default();
         self.finish_with(rest).ct_eq(borne).into()

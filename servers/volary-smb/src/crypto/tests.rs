@@ -35,7 +35,7 @@ fn keys_of(session_key: &str, dialect: Dialect, preauth: &Preauth) -> [String; 3
     })
 }
 
-/// The examples name keys as the client does: it encrypts what the server takes in.
+/// The examples name keys from the client's view: it encrypts what the server receives.
 #[test]
 fn keys_are_those_of_the_examples() {
     assert_eq!(
@@ -169,7 +169,7 @@ fn messages_are_sealed_as_in_the_examples() {
             for bit in 0..bytes.len() * 8 {
                 let mut changed = hex(sealed);
                 changed[bit / 8] ^= 1 << (bit % 8);
-                // The nonce's bytes that the cipher does not use are authenticated as well.
+                // The nonce's bytes that the cipher does not use are authenticated too.
                 let is_magic = bit < 32;
                 assert_eq!(sealer.open(&mut changed).is_err(), !is_magic, "bit {bit}");
             }

@@ -1,4 +1,4 @@
-//! Access masks (MS-SMB2 2.2.13.1) and who has them: rights from mode, owner and group.
+//! Access masks (MS-SMB2 2.2.13.1), and the rights that mode, owner and group give.
 
 use volary_core::{Access, Attr, Cred, FileKind, Result};
 use volary_session::Session;
@@ -24,20 +24,20 @@ const GENERIC_EXECUTE: u32 = 0x2000_0000;
 const GENERIC_WRITE: u32 = 0x4000_0000;
 const GENERIC_READ: u32 = 0x8000_0000;
 
-/// All that there is for a file.
+/// All rights for a file.
 pub(crate) const ALL: u32 = 0x1f_01ff;
-/// An open with none but these looks at a file without disturbing others' leases.
+/// An open with only these rights does not break others' leases.
 pub(crate) const STAT_ONLY: u32 = READ_ATTRIBUTES | WRITE_ATTRIBUTES | READ_CONTROL | SYNCHRONIZE;
 /// Rights that change data.
 pub(crate) const WRITES: u32 = WRITE_DATA | APPEND_DATA;
 
 const READS: u32 = READ_DATA | READ_EA | READ_ATTRIBUTES | READ_CONTROL | SYNCHRONIZE;
 const MODIFIES: u32 = WRITE_DATA | APPEND_DATA | WRITE_EA | WRITE_ATTRIBUTES;
-/// What writing gives beside: a client that asks for all of a file asks for this too.
+/// What writing gives beside. A client that asks for all rights of a file asks for this too.
 const MODIFIES_ALL: u32 = MODIFIES | DELETE_CHILD;
 const EXECUTES: u32 = EXECUTE | READ_ATTRIBUTES | READ_CONTROL | SYNCHRONIZE;
 
-/// Bits that no request may have.
+/// Bits that are invalid in requests.
 const UNKNOWN: u32 = !(ALL
     | SYSTEM_SECURITY
     | MAXIMUM_ALLOWED
@@ -46,8 +46,8 @@ const UNKNOWN: u32 = !(ALL
     | GENERIC_WRITE
     | GENERIC_READ);
 
-/// Returns the mask with generic rights spelled out (MS-FSA 2.1.4.x); `MAXIMUM_ALLOWED` stays. `None`
-/// for one with bits that mean nothing.
+/// Returns the mask with generic rights expanded (MS-FSA 2.1.4.x). `MAXIMUM_ALLOWED` stays. Returns
+/// `None` for a mask with invalid bits.
 pub(crate) fn spelled(mask: u32) -> Option<u32> {
     if mask & UNKNOWN != 0 {
         return None;
@@ -66,7 +66,7 @@ pub(crate) fn spelled(mask: u32) -> Option<u32> {
     Some(out)
 }
 
-/// Returns what the bits of a mode give: read 4, write 2, execute 1.
+/// Returns the rights that three mode bits give: read 4, write 2, execute 1.
 pub(crate) fn of_mode_bits(bits: u32) -> u32 {
     let mut mask = 0;
     if bits & 4 != 0 {
@@ -81,11 +81,11 @@ pub(crate) fn of_mode_bits(bits: u32) -> u32 {
     mask
 }
 
-/// Returns the node's attributes as they are for this caller: where an access list says what the caller
-/// may, the mode's bits for the class that it is in say the same.
+/// Returns the node's attributes as they are for this caller. If an access list says what the
+/// caller may do, the mode bits of the caller's class are set accordingly.
 ///
 /// # Errors
-/// Of the volume.
+/// Those of the volume.
 pub(crate) fn as_found(session: &Session, attr: &Attr) -> Result<Attr> {
     let cred = session.cred();
     let mut attr = *attr;
@@ -105,12 +105,15 @@ pub(crate) fn as_found(session: &Session, attr: &Attr) -> Result<Attr> {
     Ok(attr)
 }
 
-/// Returns the most that the caller can have of a node in `parent` (`None` for the root of a share, which
-/// goes all the same to no one).
-/// Everybody may look at attributes and the security descriptor, as `stat` shows them to all; the
-/// owner may change those; a file that may be read may be executed, since the client does that by
-/// itself, and clients that store programs set no mode; an entry is deleted by whoever may change its directory, and by its
-/// owner where the directory is sticky.
+/// Returns all rights that the caller can have on a node in `parent`, which is `None` for the root
+/// of a share.
+///
+/// - Everybody may read attributes and the security descriptor, because `stat` shows them to all.
+///   The owner may change them.
+/// - A file that may be read may be executed: the client executes files by reading them, and
+///   clients that store programs set no mode.
+/// - Whoever may change the directory may delete an entry. In a sticky directory, only the owner of
+///   the entry or the directory may.
 pub(crate) fn maximal(attr: &Attr, parent: Option<&Attr>, cred: &Cred) -> u32 {
     let is_dir = attr.kind == FileKind::Dir;
     let owner = cred.is_root() || cred.uid == attr.uid;
@@ -128,7 +131,7 @@ pub(crate) fn maximal(attr: &Attr, parent: Option<&Attr>, cred: &Cred) -> u32 {
     mask
 }
 
-/// Rights that permission bits say nothing of.
+/// Rights that do not come from permission bits.
 pub(crate) const NOT_BY_MODE: u32 = READ_ATTRIBUTES
     | WRITE_ATTRIBUTES
     | READ_CONTROL
@@ -137,7 +140,7 @@ pub(crate) const NOT_BY_MODE: u32 = READ_ATTRIBUTES
     | DELETE
     | SYNCHRONIZE;
 
-/// Returns what the bits of the mode give the caller; who may read may execute.
+/// Returns the rights that the mode gives the caller. Reading a file includes executing it.
 pub(crate) fn of_mode(attr: &Attr, cred: &Cred) -> u32 {
     let mask = of_mode_bits(mode_bits(attr, cred));
     let executes = if mask & READ_DATA != 0 { EXECUTE } else { 0 };
@@ -170,7 +173,7 @@ pub(super) mod tests {
     use super::*;
     use volary_core::{NodeId, Time};
 
-    /// Of an empty node.
+    /// Returns the attributes of an empty node.
     pub(in crate::files) fn attr(kind: FileKind, mode: u32, uid: u32, gid: u32) -> Attr {
         Attr {
             node: NodeId::new(1, 0).unwrap(),

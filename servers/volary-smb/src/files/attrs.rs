@@ -1,9 +1,10 @@
-//! Attributes of nodes as clients see them, and what they set of them.
+//! Attributes of nodes as clients see them, and changes of these.
 //!
-//! DOS attributes are the driver's where it keeps them ([`Attr::dos`]); else those in the extended
-//! attribute `user.DOSATTRIB` (a hexadecimal number as text, as Samba had it), where the volume has
-//! extended attributes; else a file is read-only if nobody may write it, and the others are not
-//! kept. A file without any of these is to be archived, a directory is plain.
+//! DOS attributes come from the driver if it stores them ([`Attr::dos`]). Otherwise, they are in
+//! the extended attribute `user.DOSATTRIB` (a hexadecimal number as text, as Samba had it), if the
+//! volume has extended attributes. Otherwise, a file is read-only if nobody may write it, and no
+//! other attributes are stored. By default, a file has the archive attribute, and a directory has
+//! none.
 
 use super::ea::{self, DOS_XATTR};
 use super::known::Kept;
@@ -13,15 +14,15 @@ use crate::wire::fscc::time;
 use volary_core::{Attr, Caps, FileKind, Kind, NodeId, Result, SetAttr};
 use volary_session::{Session, SetXattr};
 
-/// What a driver's own attributes hold.
+/// The attributes that a driver can store.
 const OF_DRIVER: u32 =
     attribute::READONLY | attribute::HIDDEN | attribute::SYSTEM | attribute::ARCHIVE;
-/// What the extended attribute holds.
+/// The attributes that the extended attribute can store.
 const KEPT: u32 = OF_DRIVER | attribute::TEMPORARY | attribute::OFFLINE | attribute::SPARSE;
 const ANY_WRITE: u32 = 0o222;
 const OWNER_WRITE: u32 = 0o200;
 
-/// Returns what the information levels tell of a node; the size of its extended attributes is left out.
+/// Returns the node's information for all levels, without the size of its extended attributes.
 pub(crate) fn facts(common: &Common, attr: &Attr) -> FileFacts {
     let is_file = attr.kind == FileKind::File;
     let is_link = attr.kind == FileKind::Symlink;
@@ -45,7 +46,7 @@ pub(crate) fn facts(common: &Common, attr: &Attr) -> FileFacts {
     }
 }
 
-/// `FILE_ATTRIBUTE_*` of a node with these DOS attributes.
+/// Returns `FILE_ATTRIBUTE_*` of a node with these DOS attributes.
 fn shown(kind: FileKind, dos: u32) -> u32 {
     let all = dos
         | match kind {
@@ -56,8 +57,8 @@ fn shown(kind: FileKind, dos: u32) -> u32 {
     if all == 0 { attribute::NORMAL } else { all }
 }
 
-/// The node's DOS attributes, and whether it is marked as sparse: whoever asks, since the client
-/// has to know that a file is read-only.
+/// Returns the node's DOS attributes, and whether it is marked as sparse. This is the same for all
+/// callers, because the client must know that a file is read-only.
 pub(crate) fn dos(common: &Common, attr: &Attr) -> u32 {
     if let Some(own) = attr.dos {
         return u32::from(own) & OF_DRIVER;
@@ -69,7 +70,7 @@ pub(crate) fn dos(common: &Common, attr: &Attr) -> u32 {
     by_default(attr.kind) | if read_only { attribute::READONLY } else { 0 }
 }
 
-/// Returns bytes of the list of the node's extended attributes.
+/// Returns the length of the list of the node's extended attributes.
 pub(crate) fn ea_size(common: &Common, attr: &Attr) -> u32 {
     if keeps_xattr(common.caps(), attr.kind) {
         kept(common, attr).ea_size
@@ -78,7 +79,7 @@ pub(crate) fn ea_size(common: &Common, attr: &Attr) -> u32 {
     }
 }
 
-/// Returns what extended attributes say of the node, which has some or may have.
+/// Returns what the node's extended attributes say. The node may have none.
 fn kept(common: &Common, attr: &Attr) -> Kept {
     if let Some(kept) = common.known.kept(attr.node) {
         return kept;
@@ -118,7 +119,7 @@ fn parse(text: &[u8]) -> Option<u32> {
     Some(number & KEPT)
 }
 
-/// Sets the DOS attributes; whether the node is sparse stays unless `sparse` is given.
+/// Sets the DOS attributes. The sparse mark changes only if `sparse` is given.
 ///
 /// # Errors
 /// As [`Session::setattr`] and [`Session::setxattr`].

@@ -1,9 +1,8 @@
-//! [`Call`]: one request on its way from the connection to what answers it.
+//! [`Call`]: a request, as the connection passes it to its handler.
 //!
-//! The connection has checked the message's signature or seal, its credits,
-//! session and tree, and `StructureSize` and length of the fixed part are still
-//! to be checked by the one who answers. Offsets in requests count from the
-//! header: from the beginning of [`Call::message`].
+//! The connection has checked the message's signature or seal, its credits, session and tree. The
+//! handler must check `StructureSize` and the length of the fixed part. Offsets in requests are
+//! relative to the header, which is the start of [`Call::message`].
 
 use super::open::{File, Tree};
 use crate::answer::{Failure, Related};
@@ -14,26 +13,26 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use volary_session::Session;
 
-/// Entries that are looked at while the client waits; for more, it is told that this takes time.
+/// Entries that are visited while the client waits. For more, it is told that this takes time.
 const AT_ONCE: usize = 4096;
 
 /// One request.
 pub(crate) struct Call<'a> {
-    /// From the header to the message's end.
+    /// The message, from the header to its end.
     pub(crate) message: &'a [u8],
-    /// What comes after the header.
+    /// The part after the header.
     pub(crate) body: &'a [u8],
     pub(crate) link: &'a Arc<Link>,
     pub(crate) logon: &'a Arc<Logon>,
     pub(crate) tree: &'a Arc<Tree>,
-    /// All trees of volumes that the session is connected to.
+    /// Returns all of the session's trees of volumes.
     pub(crate) trees: &'a dyn Fn() -> Vec<Arc<Tree>>,
     pub(crate) related: &'a mut Related,
     pub(crate) wait: &'a Arc<Wait>,
     pub(crate) command: Command,
-    /// The client says that it may have asked for this before (dialects from 3.0 on).
+    /// The client says that this may repeat an earlier request (dialects from 3.0 on).
     pub(crate) replays: bool,
-    /// How often the client lost its connection before this request (dialects from 3.0 on).
+    /// How often the client had lost its connection before this request (dialects from 3.0 on).
     pub(crate) sequence: Option<u16>,
 }
 
@@ -50,8 +49,8 @@ impl<'a> Call<'a> {
     /// Returns the file that a request names.
     ///
     /// # Errors
-    /// `FILE_CLOSED`; in a related request, what the one before failed with; `FILE_NOT_AVAILABLE` for a
-    /// change that the client asked for before it lost a connection (MS-SMB2 3.3.5.2.10).
+    /// `FILE_CLOSED`; in a related request, the failure of the previous one; `FILE_NOT_AVAILABLE`
+    /// for a change that the client requested before it lost a connection (MS-SMB2 3.3.5.2.10).
     pub(crate) fn named(&mut self, id: FileId) -> Result<Arc<File>, Failure> {
         let id = self.related.resolve(id)?;
         let file = self.tree.files.get(id).ok_or(Status::FILE_CLOSED)?;
@@ -66,8 +65,8 @@ impl<'a> Call<'a> {
         Ok(file)
     }
 
-    /// Returns the tree's session for a request that may have to wait: the client is told so when it does, and
-    /// can cancel it.
+    /// Returns the tree's session for a request that may have to wait. In that case, the client is
+    /// told so, and can cancel the request.
     pub(crate) fn waiting(&self) -> Session {
         let wait = Arc::clone(self.wait);
         let cancel = Arc::clone(wait.cancel());
@@ -75,7 +74,7 @@ impl<'a> Call<'a> {
         session.with_wait_hook(Arc::new(move || wait.pend()))
     }
 
-    /// Fails if the client no longer waits for the result. Long loops call it in each turn.
+    /// Fails if the client no longer waits for the result. Long loops call this in each iteration.
     ///
     /// # Errors
     /// `CANCELLED` if it has cancelled the request or is gone.
@@ -86,8 +85,8 @@ impl<'a> Call<'a> {
         Ok(())
     }
 
-    /// Calls [`check_wanted`](Self::check_wanted), for a loop that has looked at so many entries of directories. Once they
-    /// are many, it lets the connection's other requests run beside it.
+    /// Calls [`check_wanted`](Self::check_wanted) for a loop that has visited this many directory
+    /// entries. Once they are many, other requests of the connection may run in parallel.
     ///
     /// # Errors
     /// `CANCELLED`.
@@ -98,8 +97,8 @@ impl<'a> Call<'a> {
         self.check_wanted()
     }
 
-    /// Returns `len` bytes for a reply, of unspecified content: the caller overwrites them or
-    /// cuts them off. They are given back when the reply is sent.
+    /// Returns `len` bytes for a reply, of unspecified content. The caller must overwrite them or
+    /// cut them off. They are reused after the reply is sent.
     pub(crate) fn buffer(&self, len: usize) -> Vec<u8> {
         self.link.buffers().take(len)
     }

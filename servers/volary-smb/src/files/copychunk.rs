@@ -1,4 +1,4 @@
-//! Copies made by the server (MS-SMB2 3.3.5.15.6): `FSCTL_SRV_COPYCHUNK`.
+//! Copies within the server (MS-SMB2 3.3.5.15.6): `FSCTL_SRV_COPYCHUNK`.
 
 use super::fsctl::{self, Asked};
 use super::open::File;
@@ -11,12 +11,13 @@ use crate::wire::{Out, Status};
 use std::sync::Arc;
 use volary_session::Session;
 
-/// Chunks of a request, bytes of a chunk, bytes of a request.
+/// The most chunks of a request, bytes of a chunk, and bytes of a request.
 const CHUNKS_MAX: u32 = 256;
 const CHUNK_MAX: u32 = 1 << 20;
 const TOTAL_MAX: u32 = 16 << 20;
 
-/// Returns what names a source: its file id and its tree, good for as long as it is open.
+/// Returns the key of a copy's source: its file id and its tree. It is valid while the file is
+/// open.
 pub(super) fn resume_key(call: &Call<'_>, file: &File) -> Vec<u8> {
     let mut out = Out::with_capacity(32);
     out.u64(file.id.persistent).u64(file.id.volatile);
@@ -24,7 +25,7 @@ pub(super) fn resume_key(call: &Call<'_>, file: &File) -> Vec<u8> {
     out.done()
 }
 
-/// One piece to copy.
+/// A range to copy.
 #[derive(Clone, Copy, Debug)]
 struct Chunk {
     from: u64,
@@ -32,7 +33,7 @@ struct Chunk {
     len: u32,
 }
 
-/// Copies pieces of another file into this one. `reads`: this one has to be open for reading as
+/// Copies ranges of another file into this one. With `reads`, this one must be open for reading as
 /// well (`FSCTL_SRV_COPYCHUNK` and not `…_WRITE`).
 pub(super) fn copy(
     call: &Call<'_>,
@@ -97,7 +98,7 @@ fn copy_one(
     Ok(())
 }
 
-/// Returns the file that a resume key names: one of the same user's session.
+/// Returns the file that a resume key names, in a session of the same user.
 fn source(call: &Call<'_>, input: &[u8]) -> Result<(Session, Arc<File>), Failure> {
     let field = |at: usize| u64_at(input, at).ok_or(Status::INVALID_PARAMETER);
     let id = FileId {
@@ -111,7 +112,7 @@ fn source(call: &Call<'_>, input: &[u8]) -> Result<(Session, Arc<File>), Failure
     found.ok_or_else(|| Status::OBJECT_NAME_NOT_FOUND.into())
 }
 
-/// Returns the pieces; `None` if they are more than may be.
+/// Returns the ranges, or `None` if they exceed a limit.
 fn chunks(input: &[u8]) -> Result<Option<Vec<Chunk>>, Failure> {
     let count = u32_at(input, 24).ok_or(Status::INVALID_PARAMETER)?;
     if count > CHUNKS_MAX {
@@ -135,7 +136,7 @@ fn chunks(input: &[u8]) -> Result<Option<Vec<Chunk>>, Failure> {
     Ok(Some(chunks))
 }
 
-/// `INVALID_PARAMETER` with what may be.
+/// Returns `INVALID_PARAMETER` with the limits.
 fn limits(file: &File, asked: &Asked<'_>) -> Failure {
     let body = result(CHUNKS_MAX, CHUNK_MAX, TOTAL_MAX);
     Failure::with_body(

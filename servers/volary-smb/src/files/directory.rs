@@ -17,13 +17,14 @@ const RESTART: u8 = 0x1;
 const SINGLE: u8 = 0x2;
 const REOPEN: u8 = 0x10;
 
-/// Longest pattern, in bytes: twice what a name can have, as a wildcard may stand for nothing.
+/// The longest pattern, in bytes. It is twice the longest name, because a wildcard may match
+/// nothing.
 const PATTERN_MAX: u16 = 2 * 2 * 255;
-/// Entries read in one go, and bytes of their names.
+/// Entries that are read at once, and the bytes of their names.
 const ENTRIES: usize = 256;
 const NAMES: usize = 16 << 10;
 
-/// QUERY_DIRECTORY.
+/// Answers QUERY_DIRECTORY.
 pub(crate) fn query_directory(call: &mut Call<'_>) -> Answer {
     let mut c = Cursor::new(call.body);
     if c.u16()? != 33 {
@@ -84,10 +85,10 @@ fn reply(list: &[u8]) -> Vec<u8> {
     out.done()
 }
 
-/// One reply in the making.
+/// A reply in progress.
 struct Listing<'a> {
     call: &'a Call<'a>,
-    /// Entries that were looked at.
+    /// Entries that were visited.
     looked_at: usize,
     session: &'a Session,
     tree: &'a Tree,
@@ -97,7 +98,7 @@ struct Listing<'a> {
     single: bool,
 }
 
-/// Whether there is room for more.
+/// Whether the reply has room for more.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Room {
     More,
@@ -134,7 +135,7 @@ impl Listing<'_> {
         Ok(())
     }
 
-    /// `.` and `..`, which the volume does not list.
+    /// Adds `.` and `..`, which the volume does not list.
     fn dots(&mut self, scan: &mut Scan) -> Result<Room, Failure> {
         while let Some(name) = [&b"."[..], b".."].get(usize::from(scan.dots)) {
             let text = std::str::from_utf8(name).unwrap_or_default();
@@ -174,7 +175,8 @@ impl Listing<'_> {
         Ok(if pushed { Room::More } else { Room::Full })
     }
 
-    /// Returns what the reply says of an entry: zeros if its node is damaged. `None` if it was removed since.
+    /// Returns an entry's information for the reply: zeros if its node is damaged, and `None` if it
+    /// was removed meanwhile.
     fn facts_of(&self, entry: &DirEntry<'_>) -> Result<Option<FileFacts>, Failure> {
         if !self.level.has_facts() {
             return Ok(Some(FileFacts::default()));
@@ -196,8 +198,10 @@ impl Listing<'_> {
         attrs::facts(&self.tree.common, attr)
     }
 
+    /// Adds an entry to the reply. Returns whether there was room.
+    ///
     /// # Errors
-    /// `BUFFER_OVERFLOW` if not even the first entry has room.
+    /// `INFO_LENGTH_MISMATCH` if not even the first entry fits.
     fn push(&mut self, name: &[u8], short: &[u8], facts: &FileFacts) -> Result<bool, Failure> {
         let pushed = self.list.push(&to_utf16(name), short, facts);
         if !pushed && self.list.is_empty() {
@@ -212,7 +216,7 @@ fn finds(pattern: &Pattern, seen: &[u8], name: &[u8]) -> bool {
     pattern.finds(&text) || (pattern.is_plain() && pattern.finds(&short::name(name)))
 }
 
-/// Returns the 8.3 name, for a name that is none.
+/// Returns the 8.3 name. It is empty if the name itself is one.
 fn short_of(name: &[u8]) -> Vec<u8> {
     let short = short::name(name);
     if short.as_bytes().eq_ignore_ascii_case(name) {

@@ -1,5 +1,5 @@
-//! Extended attributes: `user.` ones of the volume, whose names do not tell upper from lower case.
-//! Those that the server keeps for itself are not among them.
+//! Extended attributes: those of the volume that begin with `user.`, with names that ignore case.
+//! Those that the server uses itself are hidden.
 
 use crate::answer::Failure;
 use crate::wire::fscc::set::Ea;
@@ -7,16 +7,16 @@ use crate::wire::{Out, Status};
 use volary_core::{Caps, Kind, NodeId};
 use volary_session::{Session, SetXattr};
 
-/// Where DOS attributes are kept.
+/// The attribute that stores DOS attributes.
 pub(crate) const DOS_XATTR: &[u8] = b"user.DOSATTRIB";
 
 const PREFIX: &[u8] = b"user.";
-/// Names that begin so are volary's own.
+/// The prefix of attributes that volary uses itself.
 const RESERVED: &[u8] = b"user.volary.";
-/// Most that a list is told of, in bytes (MS-FSCC 2.4.15).
+/// The longest list that is reported, in bytes (MS-FSCC 2.4.15).
 const LIST_MAX: usize = 64 << 10;
 
-/// Returns whether the server keeps the attribute for itself.
+/// Returns whether the server uses the attribute itself.
 fn is_ours(name: &[u8]) -> bool {
     name == DOS_XATTR || name.to_ascii_lowercase().starts_with(RESERVED)
 }
@@ -32,7 +32,7 @@ fn names(session: &Session, node: NodeId) -> Vec<Vec<u8>> {
     all.into_iter().filter(theirs).filter_map(bare).collect()
 }
 
-/// Returns the name under which the attribute is kept.
+/// Returns the name under which the attribute is stored.
 fn kept(session: &Session, node: NodeId, name: &[u8]) -> Vec<u8> {
     let found = names(session, node)
         .into_iter()
@@ -40,7 +40,7 @@ fn kept(session: &Session, node: NodeId, name: &[u8]) -> Vec<u8> {
     [PREFIX, &found.unwrap_or_else(|| name.to_vec())].concat()
 }
 
-/// Sets them; one without a value is taken away.
+/// Sets extended attributes. One with an empty value is removed.
 ///
 /// # Errors
 /// `EAS_NOT_SUPPORTED`; `INVALID_EA_NAME`; as [`Session::setxattr`].
@@ -69,14 +69,14 @@ pub(crate) fn set(session: &Session, node: NodeId, eas: &[Ea<'_>]) -> Result<(),
     Ok(())
 }
 
-/// Returns bytes of the list of all.
+/// Returns the length of the list of all attributes.
 pub(crate) fn size(session: &Session, node: NodeId) -> u32 {
     let list = list(session, node, None);
     u32::try_from(list.len()).unwrap_or(u32::MAX)
 }
 
-/// `FileFullEaInformation`: those that are asked for, or all. One that is asked for and not there
-/// has an empty value.
+/// Returns `FileFullEaInformation` with the requested attributes, or all. A requested one that does
+/// not exist has an empty value.
 pub(crate) fn list(session: &Session, node: NodeId, asked: Option<&[&[u8]]>) -> Vec<u8> {
     let all: Vec<Vec<u8>> = match asked {
         Some(asked) => asked.iter().map(|name| name.to_vec()).collect(),

@@ -1,13 +1,13 @@
-//! An FSCTL, the kind of IOCTL that is answered (MS-SMB2 2.2.31, 2.2.32): what is asked for, and the response.
+//! FSCTLs, the supported kind of IOCTL (MS-SMB2 2.2.31, 2.2.32): the request, and the response.
 
 use crate::wire::FileId;
 use crate::wire::{Out, out::len32};
 
-/// What is asked for.
+/// A request.
 pub(super) struct Asked<'a> {
     pub(super) code: u32,
     pub(super) input: &'a [u8],
-    /// Room in the reply, in bytes.
+    /// The room in the reply, in bytes.
     pub(super) max: usize,
 }
 

@@ -10,12 +10,12 @@ use std::sync::atomic::Ordering;
 use volary_core::{OpenId, Result as CoreResult, SetAttr, SetTime};
 use volary_session::{Range, Session};
 
-/// The largest offset that a file can have.
+/// The greatest offset in a file.
 const OFFSET_MAX: u64 = i64::MAX as u64;
 const WRITE_THROUGH: u32 = 1;
 const POST_QUERY: u16 = 1;
 
-/// CLOSE.
+/// Answers CLOSE.
 pub(crate) fn close(call: &mut Call<'_>) -> Answer {
     let mut c = Cursor::new(call.body);
     if c.u16()? != 24 {
@@ -25,7 +25,7 @@ pub(crate) fn close(call: &mut Call<'_>) -> Answer {
     c.skip(4)?;
     let id = FileId::read(&mut c)?;
     let file = call.named(id)?;
-    // A search that was begun has its answer before.
+    // A running listing gets its answer first.
     drop(file.scan.lock());
     let session = &call.tree.session;
     let facts = if flags & POST_QUERY == 0 {
@@ -57,7 +57,7 @@ pub(crate) fn close(call: &mut Call<'_>) -> Answer {
     Ok(out.done())
 }
 
-/// FLUSH.
+/// Answers FLUSH.
 pub(crate) fn flush(call: &mut Call<'_>) -> Answer {
     let mut c = Cursor::new(call.body);
     if c.u16()? != 24 {
@@ -71,7 +71,7 @@ pub(crate) fn flush(call: &mut Call<'_>) -> Answer {
     Ok(vec![4, 0, 0, 0])
 }
 
-/// READ.
+/// Answers READ.
 pub(crate) fn read(call: &mut Call<'_>) -> Answer<Body> {
     let mut c = Cursor::new(call.body);
     if c.u16()? != 49 {
@@ -94,9 +94,9 @@ pub(crate) fn read(call: &mut Call<'_>) -> Answer<Body> {
     let session = call.waiting();
     check_locks(&session, file.open, offset, len64, false)?;
     let before = file.frozen.lock().accessed;
-    /// The fixed part of the response.
+    /// The length of the response's fixed part.
     const FIXED: usize = 16;
-    /// Where the data begins, and `DataOffset`.
+    /// Where the data begins; also `DataOffset`.
     const DATA_AT: usize = Body::ROOM + FIXED;
     let mut message = call.buffer(DATA_AT.saturating_add(len as usize));
     let room = message.get_mut(DATA_AT..).unwrap_or_default();
@@ -121,7 +121,7 @@ pub(crate) fn read(call: &mut Call<'_>) -> Answer<Body> {
     Ok(Body::of_message(message))
 }
 
-/// WRITE.
+/// Answers WRITE.
 pub(crate) fn write(call: &mut Call<'_>) -> Answer {
     let mut c = Cursor::new(call.body);
     if c.u16()? != 49 {
@@ -149,11 +149,11 @@ pub(crate) fn write(call: &mut Call<'_>) -> Answer {
     Ok(out.done())
 }
 
-/// Writes where locks and rights allow it.
+/// Writes, if locks and rights permit it.
 ///
 /// # Errors
-/// `INVALID_PARAMETER` past the end of all that a file can have; `FILE_LOCK_CONFLICT`;
-/// `ACCESS_DENIED` within the file if it was opened for appending alone.
+/// `INVALID_PARAMETER` past the greatest offset; `FILE_LOCK_CONFLICT`; `ACCESS_DENIED` before the
+/// file's end if it was opened only for appending.
 fn write_at(session: &Session, file: &File, offset: u64, data: &[u8]) -> Result<(), Failure> {
     let len = data.len() as u64;
     if offset > OFFSET_MAX || offset.saturating_add(len) > OFFSET_MAX {
@@ -171,8 +171,8 @@ fn write_at(session: &Session, file: &File, offset: u64, data: &[u8]) -> Result<
     Ok(())
 }
 
-/// After the file's data changed through this open: those who watch are told, and a time that the
-/// client has taken charge of is put back.
+/// Notifies watches after a change of the file's data through this open. Restores times that the
+/// client has set explicitly.
 pub(crate) fn written(tree: &Tree, session: &Session, file: &File) -> Result<(), Failure> {
     thaw(session, file)?;
     keep_change_time(tree, file)?;
@@ -184,7 +184,7 @@ pub(crate) fn written(tree: &Tree, session: &Session, file: &File) -> Result<(),
     Ok(())
 }
 
-/// The time of change that the client has taken charge of stays after what it has done.
+/// Restores the time of change, if the client has set it explicitly.
 pub(crate) fn keep_change_time(tree: &Tree, file: &File) -> Result<(), Failure> {
     let changed = file.frozen.lock().changed;
     if let Some(changed) = changed {
@@ -194,7 +194,7 @@ pub(crate) fn keep_change_time(tree: &Tree, file: &File) -> Result<(), Failure> 
     Ok(())
 }
 
-/// Puts back the times that the client has taken charge of.
+/// Restores the times that the client has set explicitly.
 fn thaw(session: &Session, file: &File) -> Result<(), Failure> {
     let frozen = *file.frozen.lock();
     if frozen.written.is_some() || frozen.accessed.is_some() {
@@ -208,6 +208,8 @@ fn thaw(session: &Session, file: &File) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Checks that no byte-range lock conflicts.
+///
 /// # Errors
 /// `FILE_LOCK_CONFLICT`.
 pub(crate) fn check_locks(
@@ -220,6 +222,6 @@ pub(crate) fn check_locks(
     if len == 0 {
         return Ok(());
     }
-    // Exact locks are the open's own: no other owner's number is meant.
+    // Exact locks belong to the open itself, so the owner's number is not used.
     session.check_io(open, Range::new(offset, len), writes, 0)
 }

@@ -1,5 +1,5 @@
-//! IOCTL (MS-SMB2 3.3.5.15): the codes that are answered; drivers' own are `passed` on, and every
-//! other is refused.
+//! IOCTL (MS-SMB2 3.3.5.15): answers the supported codes. Codes of drivers are `passed` on, and all
+//! others are refused.
 
 use super::fsctl::{Asked, reply};
 use super::open::File;
@@ -35,14 +35,14 @@ mod code {
 }
 
 const IS_FSCTL: u32 = 1;
-/// Most bytes that are read to find holes.
+/// The most bytes that are read to find holes.
 const SCANNED_MAX: u64 = 16 << 20;
-/// Bytes that are zeroed while the client waits; for more, it is told that this takes time.
+/// Bytes that are zeroed while the client waits. For more, it is told that this takes time.
 const ZEROED_AT_ONCE: u64 = 16 << 20;
-/// Most ranges that a reply tells of.
+/// The most ranges in a reply.
 const RANGES_MAX: usize = 4096;
 
-/// IOCTL.
+/// Answers IOCTL.
 pub(crate) fn ioctl(call: &mut Call<'_>) -> Answer {
     let mut c = Cursor::new(call.body);
     if c.u16()? != 57 {
@@ -97,14 +97,14 @@ fn answer(call: &Call<'_>, file: &File, asked: &Asked<'_>) -> Result<Vec<u8>, Fa
         code::REQUEST_RESUME_KEY => Ok(copychunk::resume_key(call, file)),
         code::COPYCHUNK => copychunk::copy(call, file, asked, true),
         code::COPYCHUNK_WRITE => copychunk::copy(call, file, asked, false),
-        // Not compressed is what every file is.
+        // No file is compressed, so this changes nothing.
         code::SET_COMPRESSION if asked.input == [0, 0] => Ok(Vec::new()),
         code::SET_COMPRESSION | code::ENUMERATE_SNAPSHOTS => Err(Status::NOT_SUPPORTED.into()),
         _ => passed::on(call, file, asked),
     }
 }
 
-/// Returns the node's number stands for an object id: 16 bytes, and 48 that say where it came from.
+/// Returns the object id, which is the node's number: 16 bytes, and 48 bytes about its origin.
 fn object_id(call: &Call<'_>, file: &File) -> Result<Vec<u8>, Failure> {
     let attr = call.tree.session.getattr_open(file.open)?;
     let mut out = Out::with_capacity(64);
@@ -132,7 +132,7 @@ fn set_sparse(call: &Call<'_>, file: &File, input: &[u8]) -> Result<Vec<u8>, Fai
     Ok(Vec::new())
 }
 
-/// Returns where there is content: as the volume tells it, or all of the file.
+/// Returns the ranges with content, as the volume reports them. Otherwise, all of the file.
 fn allocated_ranges(call: &Call<'_>, file: &File, asked: &Asked<'_>) -> Result<Vec<u8>, Failure> {
     file.need_file().map_err(|_| Status::INVALID_PARAMETER)?;
     file.need_any(access::READ_DATA)?;
@@ -199,8 +199,8 @@ fn content(
     Ok(ranges)
 }
 
-/// Returns where the volume cannot tell, blocks of a sparse file that read as zeros are holes to whoever
-/// asks.
+/// Returns the ranges of blocks with content, if the volume cannot report holes. Blocks of a sparse
+/// file that read as zeros count as holes.
 fn scanned(
     session: &Session,
     file: &File,
@@ -212,7 +212,7 @@ fn scanned(
     let mut buf = [0; BLOCK as usize];
     let mut from = offset;
     while from < end {
-        // The whole block decides, so that asking for parts of it does not change the answer.
+        // The whole block is checked, so that a request for a part of it gives the same result.
         let start = from & !(BLOCK - 1);
         let to = start.saturating_add(BLOCK).min(end);
         let n = session.read(file.open, start, &mut buf)?;
@@ -227,7 +227,7 @@ fn scanned(
     Ok(ranges)
 }
 
-/// Two offsets or an offset and a length, in 64 bits each.
+/// Returns two 64-bit numbers: two offsets, or an offset and a length.
 fn range(input: &[u8]) -> Result<(u64, u64), Failure> {
     let (first, second) = (u64_at(input, 0), u64_at(input, 8));
     let (Some(first), Some(second)) = (first, second) else {
@@ -240,8 +240,8 @@ fn range(input: &[u8]) -> Result<(u64, u64), Failure> {
     Ok((first, second))
 }
 
-/// SET_ZERO_DATA: the range reads as zeros afterwards. Deallocates it if the file is sparse and the
-/// volume has holes; otherwise writes zeros over data, and leaves holes alone.
+/// SET_ZERO_DATA: makes the range read as zeros. If the file is sparse and the volume has holes,
+/// frees the range. Otherwise, writes zeros over data and leaves holes alone.
 fn zero(call: &Call<'_>, file: &File, input: &[u8]) -> Result<Vec<u8>, Failure> {
     file.need_file().map_err(|_| Status::INVALID_PARAMETER)?;
     file.need_any(access::WRITE_DATA)?;
@@ -282,7 +282,7 @@ fn punch(session: &Session, file: &File, from: u64, len: u64) -> Result<bool, Fa
 
 static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
 
-/// Returns a range in pieces no longer than [`ZEROS`]: where each begins, and its zeros.
+/// Splits a range into pieces no longer than [`ZEROS`]. Returns the offset and the zeros of each.
 fn pieces(from: u64, to: u64) -> impl Iterator<Item = (u64, &'static [u8])> {
     (from..to).step_by(ZEROS.len()).map(move |at| {
         let len = to.saturating_sub(at).min(ZEROS.len() as u64);
@@ -304,7 +304,8 @@ fn fill(
     Ok(())
 }
 
-/// The same where the volume does not tell its holes: they are what reads as zeros.
+/// Zeroes a range on a volume that does not report holes. Blocks that already read as zeros are not
+/// written.
 fn blank(
     call: &Call<'_>,
     session: &Session,
@@ -318,7 +319,7 @@ fn blank(
         let part = buf.get_mut(..zeros.len()).unwrap_or_default();
         let read = session.read(file.open, at, part)?;
         if read == 0 {
-            // The file has become shorter.
+            // The file was truncated meanwhile.
             return Ok(());
         }
         if part.iter().take(read).any(|byte| *byte != 0) {

@@ -14,19 +14,19 @@ const SHARED: u32 = 0x1;
 const EXCLUSIVE: u32 = 0x2;
 const UNLOCK: u32 = 0x4;
 const AT_ONCE: u32 = 0x10;
-/// Most elements of a request.
+/// The most elements of a request.
 const ELEMENTS_MAX: u16 = 64;
 
-/// One element of a request.
+/// An element of a request.
 #[derive(Clone, Copy, Debug)]
 struct Element {
-    /// `None` for no bytes before the first: in nobody's way, and so not kept.
+    /// `None` for an empty range at the start. It conflicts with nothing, and is not stored.
     range: Option<Range>,
     flags: u32,
 }
 
-/// LOCK: all elements lock, or all unlock. Locks are had all or none; of unlocks, those before the
-/// first that fails stay.
+/// Answers LOCK: all elements lock, or all unlock. Locks are taken all or none. If an unlock fails,
+/// those before it remain done.
 pub(crate) fn lock(call: &mut Call<'_>) -> Answer {
     let mut c = Cursor::new(call.body);
     if c.u16()? != 48 {
@@ -60,8 +60,8 @@ pub(crate) fn lock(call: &mut Call<'_>) -> Answer {
     Ok(vec![4, 0, 0, 0])
 }
 
-/// By what a client knows its requests for locks on a durable open apart, so that one that comes
-/// twice is carried out once (MS-SMB2 3.3.5.14).
+/// The number by which a client identifies a lock request on a durable open, so that a repeated
+/// request is carried out only once (MS-SMB2 3.3.5.14).
 #[derive(Clone, Copy, Debug)]
 struct Sequence {
     index: usize,
@@ -77,7 +77,7 @@ impl Sequence {
         (counts && index < SEQUENCES).then_some(Self { index, number })
     }
 
-    /// Returns whether it has been carried out; otherwise nothing is known of its index any more.
+    /// Returns whether the request was already carried out. If not, clears its index.
     fn is_done(self, file: &File) -> bool {
         let mut all = file.sequences.lock();
         let Some(last) = all.as_deref_mut().and_then(|all| all.get_mut(self.index)) else {
@@ -154,7 +154,7 @@ fn lock_all(
         });
         if let Err(failure) = locked {
             for had in elements.iter().take(at).filter_map(|e| e.range) {
-                // It was had a moment ago; if the file was closed since, it is gone with it.
+                // It was taken a moment ago. If the file was closed since, the lock is gone too.
                 let _: CoreResult<()> = session.unlock_exact(file.open, had);
             }
             return Err(failure);
@@ -163,7 +163,8 @@ fn lock_all(
     Ok(())
 }
 
-/// Returns what a lock's flags mean, and whether it is waited for: only if it is alone.
+/// Returns the kind of a lock by its flags, and whether to wait for it. Only a single lock may
+/// wait.
 fn kind(flags: u32, alone: bool) -> Result<(LockKind, bool), Failure> {
     match (flags & !AT_ONCE, flags & AT_ONCE != 0) {
         (SHARED, at_once) if at_once || alone => Ok((LockKind::Shared, !at_once)),

@@ -1,17 +1,18 @@
-//! Requests about files: what the session is asked for, and how its answers are told. May use
-//! `client` and all below it; `conn` hands a [`Call`] in, and nothing here knows of `conn`.
+//! Requests about files: translates them into calls of the session, and its results into replies.
+//! May use `client` and all below it. `conn` passes a [`Call`] in, and nothing here knows of
+//! `conn`.
 //!
 //! | module, from bottom to top | what |
 //! |---|---|
-//! | `status` | what clients are told went wrong |
+//! | `status` | error codes for clients |
 //! | `names`, `wildcard`, `short` | names and patterns |
 //! | `access`, `security`, `ea` | rights, descriptors and extended attributes |
-//! | `known` | what is remembered of nodes and names, until news makes it wrong |
-//! | `open` | what is open, and who is told of changes and breaks |
-//! | `call` | one request, with all that who answers it may use |
+//! | `known` | cached facts about nodes and names, until news invalidates them |
+//! | `open` | opens, and notifications of changes and breaks |
+//! | `call` | a request, with all that its handler may use |
 //! | `attrs`, `path` | attributes, and the way to a node |
 //! | `oplock` | oplocks and leases: their keys, and acknowledgements of breaks |
-//! | `create` | CREATE: the request, its contexts, the rights it gets, what it makes |
+//! | `create` | CREATE: the request, its contexts, the rights granted, the nodes created |
 //! | `io` | CLOSE, FLUSH, READ, WRITE |
 //! | `lock`, `directory`, `notify` | LOCK, QUERY_DIRECTORY, CHANGE_NOTIFY |
 //! | `query`, `set`, `setting`, `rename` | QUERY_INFO and SET_INFO |
@@ -19,8 +20,8 @@
 //!
 //! # Lock order
 //!
-//! The locks here (a tree's table, a share's files, the fields of an [`open::File`], a watch) are
-//! leaves but for `File::scan`, which is held over the reading of the directory so that two
+//! The locks here are a tree's table, a share's files, the fields of an [`open::File`], and a
+//! watch. All are leaves, except `File::scan`. It is held while the directory is read, so that two
 //! requests on one open take turns.
 
 mod access;

@@ -1,18 +1,18 @@
 //! Names: UTF-16LE on the wire, WTF-8 on the volume.
 //!
 //! A component that Windows reserves is refused with `OBJECT_NAME_INVALID` before it reaches the
-//! volume. A name that the volume has and Windows cannot say (`a:b`, `x?`, a trailing dot) is
-//! shown with the characters that Samba and Apple use: U+F001 and following, in the private use
-//! area; the same characters lead back to it.
+//! volume. Some names on the volume are invalid on Windows (`a:b`, `x?`, a trailing dot). They are
+//! shown with the private-use characters that Samba and Apple use (U+F001 and following), and the
+//! same characters are translated back.
 
 use crate::wire::status::Status;
 
-/// Longest path in a request, in bytes of UTF-16 (MS-FSCC 2.1.5: 32,760 characters).
+/// The longest path in a request, in bytes of UTF-16 (MS-FSCC 2.1.5: 32,760 characters).
 const PATH_BYTES_MAX: usize = 65_520;
-/// Longest component, in UTF-16 units (MS-FSCC 2.1.5.2).
+/// The longest component, in UTF-16 units (MS-FSCC 2.1.5.2).
 const COMPONENT_UNITS_MAX: usize = 255;
 
-/// Characters that Windows does not have in names, and what stands for each.
+/// Characters that are invalid in names on Windows, and the replacement of each.
 const PRIVATE: [(char, char); 9] = [
     ('"', '\u{f020}'),
     ('*', '\u{f021}'),
@@ -24,12 +24,12 @@ const PRIVATE: [(char, char); 9] = [
     ('|', '\u{f027}'),
     ('\u{7f}', '\u{f07f}'),
 ];
-/// What stands for a space and for a dot at a name's end.
+/// The replacements of a space and of a dot at a name's end.
 const PRIVATE_SPACE: char = '\u{f028}';
 const PRIVATE_DOT: char = '\u{f029}';
 
-/// UTF-16LE as WTF-8: lone surrogates are kept, as three bytes each. `None` for an odd number of
-/// bytes.
+/// Converts UTF-16LE to WTF-8. Lone surrogates are kept, as three bytes each. Returns `None` for an
+/// odd number of bytes.
 pub(crate) fn to_wtf8(utf16: &[u8]) -> Option<Vec<u8>> {
     let (units, rest) = utf16.as_chunks::<2>();
     if !rest.is_empty() {
@@ -45,13 +45,14 @@ pub(crate) fn to_wtf8(utf16: &[u8]) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// Returns the three bytes of a lone surrogate.
+/// Returns the three WTF-8 bytes of a lone surrogate.
 fn surrogate_bytes(unit: u16) -> [u8; 3] {
     let low = |value: u16| u8::try_from(value & 0x3f).unwrap_or(0) | 0x80;
     [0xed, low(unit >> 6), low(unit)]
 }
 
-/// WTF-8 as UTF-16LE. Bytes that are neither become U+FFFD: such a name is shown but not found.
+/// Converts WTF-8 to UTF-16LE. Invalid bytes become U+FFFD, so such a name is listed but cannot be
+/// found.
 pub(crate) fn to_utf16(wtf8: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(wtf8.len().saturating_mul(2));
     let mut put = |unit: u16| out.extend_from_slice(&unit.to_le_bytes());
@@ -82,7 +83,7 @@ pub(crate) fn to_utf16(wtf8: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Returns a name as the client sees it: what Windows does not have in names is replaced.
+/// Returns a name as the client sees it. Characters that are invalid on Windows are replaced.
 pub(crate) fn shown(name: &[u8]) -> Vec<u8> {
     let ends_ill = matches!(name.last(), Some(b'.' | b' '));
     let plain = |b: &u8| !(*b < 0x20 || PRIVATE.iter().any(|(c, _)| *c == char::from(*b)));
@@ -114,7 +115,7 @@ fn private(c: char, last: bool) -> Option<char> {
     found.map(|(_, private)| *private)
 }
 
-/// Returns the name that a component sent by a client means on the volume.
+/// Returns the volume's name for a component that a client sent.
 fn meant(component: &str) -> String {
     let back = |c: char| match c {
         PRIVATE_SPACE => ' ',
@@ -128,20 +129,22 @@ fn meant(component: &str) -> String {
     component.chars().map(back).collect()
 }
 
-/// A path out of a request: the components from the share's root on.
+/// A path in a request, as components from the share's root on.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub(crate) struct Path {
     pub(crate) components: Vec<Vec<u8>>,
-    /// It ended with `\`: only a directory can be meant.
+    /// Whether it ended with `\`, and so can only mean a directory.
     pub(crate) dir_only: bool,
 }
 
 impl Path {
-    /// Reads a path: components separated by `\`, none of them empty or `.`. One followed by `..`
-    /// counts as neither, whatever it leads to. A component `name::$DATA` at the end is `name`.
+    /// Parses a path: components separated by `\`, none of them empty or `.`. A component followed
+    /// by `..` is dropped together with it, whatever it leads to. A component `name::$DATA` at the
+    /// end means `name`.
     ///
     /// # Errors
-    /// `OBJECT_NAME_INVALID`, `INVALID_PARAMETER` for a leading `\`, `OBJECT_PATH_SYNTAX_BAD` for `.` and a `..` too many.
+    /// `OBJECT_NAME_INVALID`; `INVALID_PARAMETER` for a leading `\`; `OBJECT_PATH_SYNTAX_BAD` for
+    /// `.`, and for a `..` that leaves the root.
     pub(crate) fn parse(utf16: &[u8]) -> Result<Self, Status> {
         if utf16.len() > PATH_BYTES_MAX {
             return Err(Status::NAME_TOO_LONG);
@@ -184,18 +187,18 @@ impl Path {
     }
 }
 
-/// A path on the volume, from the share's root, as an open keeps it: in one piece of memory, and
-/// [`PATH_MAX`](volary_session::PATH_MAX) bytes when it was found.
+/// A path on the volume, relative to the share's root, as an open stores it. It is in a single
+/// allocation, and had at most [`PATH_MAX`](volary_session::PATH_MAX) bytes when it was found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct KeptPath(Box<[u8]>);
 
 impl KeptPath {
-    /// Of components that the volume has: without `/`.
+    /// Returns the path with these components, which the volume has, so they contain no `/`.
     pub(crate) fn new(components: &[Vec<u8>]) -> Self {
         Self(components.join(&b'/').into())
     }
 
-    /// Returns the components; none for the root.
+    /// Returns the components. The root has none.
     pub(crate) fn components(&self) -> Vec<Vec<u8>> {
         if self.is_root() {
             return Vec::new();
@@ -203,7 +206,7 @@ impl KeptPath {
         self.0.split(|b| *b == b'/').map(<[u8]>::to_vec).collect()
     }
 
-    /// Returns the last component; `None` for the root.
+    /// Returns the last component, or `None` for the root.
     pub(crate) fn name(&self) -> Option<&[u8]> {
         let last = self.0.rsplit(|b| *b == b'/').next();
         last.filter(|_| !self.is_root())
@@ -214,7 +217,7 @@ impl KeptPath {
     }
 }
 
-/// Without `::$DATA`, which names a file's only stream.
+/// Removes `::$DATA`, which names a file's only stream.
 fn without_data_stream(last: &[u8]) -> &[u8] {
     const DATA: &[u8] = b"::$DATA";
     match last
@@ -227,7 +230,7 @@ fn without_data_stream(last: &[u8]) -> &[u8] {
     }
 }
 
-/// Checks one component and gives the name that it means.
+/// Checks a component, and returns the volume's name for it.
 ///
 /// # Errors
 /// `OBJECT_NAME_INVALID`; `OBJECT_PATH_SYNTAX_BAD`.
@@ -241,7 +244,7 @@ pub(crate) fn component(name: &[u8]) -> Result<Vec<u8>, Status> {
     }
     let meant = match std::str::from_utf8(name) {
         Ok(text) => meant(text).into_bytes(),
-        // With a lone surrogate in it, it is not made of private characters.
+        // It has a lone surrogate, so it does not consist of private characters.
         Err(_) => name.to_vec(),
     };
     let units = to_utf16(&meant).len() / 2;
@@ -256,7 +259,7 @@ fn is_dots(name: &[u8]) -> bool {
     name == b"." || name == b".."
 }
 
-/// Returns whether a Windows client would open a device by this name: `CON`, `nul.txt`, `COM1`.
+/// Returns whether a Windows client would open a device with this name: `CON`, `nul.txt`, `COM1`.
 fn is_device(name: &[u8]) -> bool {
     let base = name.split(|b| *b == b'.').next().unwrap_or(name);
     let base = base.trim_ascii_end();

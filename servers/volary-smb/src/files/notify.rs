@@ -1,7 +1,8 @@
 //! CHANGE_NOTIFY (MS-SMB2 3.3.5.19, MS-FSA 2.1.5.11): directories that clients watch.
 //!
-//! The first request on an open says what is watched, and how much is kept between requests: as
-//! much as its reply may hold. Who is told of what is in [`open::watches`](super::open).
+//! The first request on an open determines what is watched. It also determines how much is stored
+//! between requests: as much as its reply may hold. [`open::watches`](super::open) decides which
+//! watches are told of a change.
 
 use super::access;
 use super::call::Call;
@@ -34,8 +35,10 @@ pub(crate) fn change_notify(call: &mut Call<'_>) -> Answer {
     watch.ask(call.wait, max)
 }
 
+/// Returns the file's watch, and creates it if necessary.
+///
 /// # Errors
-/// `INSUFFICIENT_RESOURCES` if the user watches as much as they may.
+/// `INSUFFICIENT_RESOURCES` if the user has as many watches as permitted.
 fn watch_of(
     call: &Call<'_>,
     file: &Arc<File>,

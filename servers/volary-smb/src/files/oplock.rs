@@ -1,5 +1,5 @@
-//! Oplocks and leases (MS-SMB2 3.3.1.4, 3.3.5.22): asked for at CREATE, broken by the session,
-//! acknowledged here. An oplock is a lease whose key is its own open.
+//! Oplocks and leases (MS-SMB2 3.3.1.4, 3.3.5.22). They are requested at CREATE, broken by the
+//! session, and acknowledged here. An oplock is a lease whose key belongs to its open alone.
 
 use super::open::{Breaker, READ, Way, bits_of_level, level, level_of_bits, oplock_body};
 use crate::answer::{Answer, Failure};
@@ -12,13 +12,13 @@ use std::sync::Arc;
 use volary_core::Kind;
 use volary_session::{LeaseBits, LeaseKey};
 
-/// Returns the bits of a lease that a client asks for: what makes no sense is nothing.
+/// Returns the requested bits of a lease, or none if the combination is invalid.
 pub(crate) fn bits_of_state(state: u32) -> LeaseBits {
     let bits = u8::try_from(state & 7).unwrap_or(0);
     LeaseBits(if bits & READ != 0 { bits } else { 0 })
 }
 
-/// Returns the key under which the session keeps an oplock.
+/// Returns the key under which the session stores an oplock.
 pub(crate) fn oplock_key(link: &Link, id: FileId) -> LeaseKey {
     let mut key = [0; 16];
     let (first, second) = key.split_at_mut(8);
@@ -30,13 +30,13 @@ pub(crate) fn oplock_key(link: &Link, id: FileId) -> LeaseKey {
     }
 }
 
-/// Returns the key under which the session keeps a lease of this caller's.
+/// Returns the key under which the session stores a lease of this caller.
 pub(crate) fn lease_key(call: &Call<'_>, key: [u8; 16]) -> LeaseKey {
     let shared = &call.link.shared;
     shared.lease_key(&call.logon.user, call.link.client_guid(), key)
 }
 
-/// Returns how this call's client is told of breaks, to whom the open is called `id`.
+/// Returns how to tell this call's client of breaks. `id` is the open's id there.
 pub(crate) fn way_of(call: &Call<'_>, id: FileId) -> Way {
     Way {
         link: Arc::downgrade(call.link),
@@ -46,19 +46,19 @@ pub(crate) fn way_of(call: &Call<'_>, id: FileId) -> Way {
     }
 }
 
-/// Returns who tells the client of breaks of an oplock.
+/// Returns the notifier for breaks of an oplock.
 pub(crate) fn oplock_breaker(call: &Call<'_>, id: FileId) -> Arc<Breaker> {
     Breaker::of_oplock(way_of(call, id), Arc::downgrade(&call.tree.common) as _)
 }
 
-/// Returns who tells the client of breaks of a lease. It is of the version, and its epochs begin, as its
-/// first open says: of the second with a `base`, from which the session's are counted.
+/// Returns the notifier for breaks of a lease. The first open determines the lease's version, and
+/// the start of its epochs. Version 2 has a `base`, from which the session's epochs are counted.
 pub(crate) fn lease_breaker(call: &Call<'_>, base: Option<u16>) -> Arc<Breaker> {
     let way = way_of(call, FileId::default());
     Breaker::of_lease(way, base, Arc::downgrade(&call.tree.common) as _)
 }
 
-/// OPLOCK_BREAK: an acknowledgement of either kind, told apart by its size.
+/// Answers OPLOCK_BREAK, an acknowledgement of either kind. Its size distinguishes the two.
 pub(crate) fn oplock_break(call: &mut Call<'_>) -> Answer {
     let mut c = Cursor::new(call.body);
     match c.u16()? {
@@ -97,7 +97,7 @@ fn lease_acknowledged(call: &mut Call<'_>, mut c: Cursor<'_>) -> Answer {
     let lease = lease_key(call, key);
     let state = session.lease_state(lease);
     let breaking = state.map_err(|_| Status::OBJECT_NAME_NOT_FOUND)?.breaking;
-    // More than was offered to keep, or something else than an answer to a break.
+    // The client wants to keep more than was offered, or no break is in progress.
     let refused = if breaking {
         Status::REQUEST_NOT_ACCEPTED
     } else {

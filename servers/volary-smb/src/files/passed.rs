@@ -1,9 +1,9 @@
-//! FSCTLs that go on to the driver: its own `ioctl` codes
-//! ([`FileSystem::ioctl`](volary_core::FileSystem::ioctl)), which Linux's mounts pass on too.
+//! FSCTLs that are passed to the driver as its own `ioctl` codes
+//! ([`FileSystem::ioctl`](volary_core::FileSystem::ioctl)). Linux mounts pass these codes too.
 //!
-//! Those codes are Linux's: who is read from, a size, a letter and a number (`_IOW('V', 1, int)`).
-//! Windows has its own form (MS-FSCC 2.3, `CTL_CODE`): a device, the access that is needed, a
-//! function and a method. Makers of drivers may use devices from 0x8000 and functions from 0x800 on:
+//! Those codes have Linux's form: direction, size, letter and number (`_IOW('V', 1, int)`). Windows
+//! has its own form (MS-FSCC 2.3, `CTL_CODE`): device, required access, function and method. Driver
+//! vendors may use devices from 0x8000 and functions from 0x800 on:
 //!
 //! | bits | FSCTL | becomes |
 //! |---|---|---|
@@ -12,8 +12,8 @@
 //! | 13–2 | 0x800 and the number | the number, bits 7–0 |
 //! | 1–0 | 0: buffered | |
 //!
-//! The size (bits 29–16) is that of the input where something is written, else the room for the
-//! output where something is read.
+//! The size (bits 29–16) is that of the input if something is written. Otherwise, it is the room
+//! for the output if something is read.
 
 use super::access;
 use super::fsctl::Asked;
@@ -25,10 +25,10 @@ use volary_core::Kind;
 
 const READS: u32 = 1;
 const WRITES: u32 = 2;
-/// Largest size that a code can say.
+/// The largest size in a code.
 const SIZE_MAX: usize = 0x3fff;
 
-/// A code of a driver's as FSCTL: what it needs, and all but the size of what Linux has.
+/// A driver's code in an FSCTL: the required access, and Linux's code without the size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Code {
     needs: u32,
@@ -36,7 +36,7 @@ struct Code {
 }
 
 impl Code {
-    /// `None` for an FSCTL that means no driver's code.
+    /// Returns the driver's code in an FSCTL, or `None` if it is not one.
     fn of(fsctl: u32) -> Option<Self> {
         let (device, function, method) = (fsctl >> 16, fsctl >> 2 & 0xfff, fsctl & 3);
         let needs = fsctl >> 14 & 3;
@@ -49,13 +49,13 @@ impl Code {
     }
 }
 
-/// Passes an FSCTL on to the driver.
+/// Passes an FSCTL to the driver.
 ///
 /// # Errors
-/// `INVALID_DEVICE_REQUEST` for one that is no driver's code, and if the driver does not know it;
-/// `INVALID_PARAMETER` for one whose size no code can say; `ACCESS_DENIED` without the right to
-/// read or write data, as the code needs, and on a share for reading for a code that may change
-/// something; as the driver.
+/// `INVALID_DEVICE_REQUEST` if it is not a driver's code, or the driver does not know it;
+/// `INVALID_PARAMETER` for a size that no code can express. `ACCESS_DENIED` without the right to
+/// read or write data that the code needs, and on a read-only share for a code that may change
+/// something; those of the driver.
 pub(super) fn on(call: &Call<'_>, file: &File, asked: &Asked<'_>) -> Result<Vec<u8>, Failure> {
     let code = Code::of(asked.code).ok_or(Status::INVALID_DEVICE_REQUEST)?;
     let size = match code.needs {

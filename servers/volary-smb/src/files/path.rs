@@ -1,9 +1,9 @@
-//! From a path in a request to nodes: upper and lower case are the same, symlinks stop the walk.
+//! Resolves a path in a request to nodes, ignoring case. Symlinks stop the walk.
 //!
-//! On a volume that tells them apart, a name is looked up as given first. Only if that finds
-//! nothing, and the directory is not [known](super::known) to lack it, is the directory read for a
-//! name that differs in case alone, or whose 8.3 name this is. Under the layer `casefold`, or on a
-//! volume that does not tell them apart, it is not.
+//! On a case-sensitive volume, a name is first looked up as given. If it does not exist, and the
+//! directory is not [known](super::known) to lack it, the directory is read. The search is for a
+//! name that differs only in case, or whose 8.3 name this is. Under the layer `casefold`, or on a
+//! volume that ignores case, directories are not read.
 
 use super::known::hash;
 use super::names::{Path, shown, to_utf16};
@@ -18,19 +18,20 @@ use volary_core::{
 };
 use volary_session::{PATH_MAX, Session};
 
-/// Entries looked at in one go when a directory is read for a name.
+/// Entries that are read at once when a directory is searched for a name, and the bytes of their
+/// names.
 const SCAN_ENTRIES: usize = 512;
 const SCAN_NAMES: usize = 32 << 10;
 
-/// How much a walk has looked at, and who asks whether it is wanted.
+/// How many entries a walk has visited, and the check whether it is still wanted.
 pub(crate) struct Search<'a> {
     looked_at: usize,
-    /// Called before each step, with how many entries were looked at.
+    /// Called before each step, with the number of visited entries.
     wanted: &'a dyn Fn(usize) -> Result<(), Failure>,
 }
 
 impl<'a> Search<'a> {
-    /// One that ends with the failure of `wanted`.
+    /// Returns a search that ends with the failure of `wanted`.
     pub(crate) fn new(wanted: &'a dyn Fn(usize) -> Result<(), Failure>) -> Self {
         let looked_at = 0;
         Self { looked_at, wanted }
@@ -41,23 +42,23 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Where a path leads.
+/// The result of a walk.
 #[derive(Debug)]
 pub(crate) struct Walked {
-    /// The directory that the last component is in; `None` for the share's root.
+    /// The directory of the last component, or `None` for the share's root.
     pub(crate) dir: Option<NodeId>,
-    /// What that directory was on the way.
+    /// That directory's attributes during the walk.
     pub(crate) dir_attr: Option<Attr>,
-    /// The components as the volume has them, in [`PATH_MAX`] bytes; the last one as given if there
-    /// is no such entry.
+    /// The components as spelled on the volume, with at most [`PATH_MAX`] bytes in total. If the
+    /// last entry does not exist, its component is as given.
     pub(crate) path: Vec<Vec<u8>>,
     pub(crate) entry: Option<Entry>,
-    /// Bytes of the path.
+    /// The length of the path in bytes.
     len: usize,
 }
 
 impl Walked {
-    /// Goes on to the component.
+    /// Appends a component to the path.
     ///
     /// # Errors
     /// `NAME_TOO_LONG` if the path would be longer than [`PATH_MAX`].
@@ -83,12 +84,13 @@ impl Walked {
     }
 }
 
-/// Walks from the share's root. The last component need not be there, and is not followed if it is
-/// a symlink.
+/// Walks from the share's root. The last component need not exist. If it is a symlink, it is not
+/// followed.
 ///
 /// # Errors
-/// `OBJECT_PATH_NOT_FOUND` if a directory on the way is not there, or none; `STOPPED_ON_SYMLINK`
-/// with what the symlink holds; `ACCESS_DENIED`; the search's; `NAME_TOO_LONG` past [`PATH_MAX`].
+/// `OBJECT_PATH_NOT_FOUND` if a directory on the way does not exist or is not one;
+/// `STOPPED_ON_SYMLINK` with the symlink's target; `ACCESS_DENIED`; those of the search;
+/// `NAME_TOO_LONG` past [`PATH_MAX`].
 pub(crate) fn walk(
     session: &Session,
     common: &Common,
@@ -130,7 +132,7 @@ pub(crate) fn walk(
     Ok(walked)
 }
 
-/// Whether the walk can go on into the node.
+/// Checks that the walk can go on into the node.
 fn enterable(
     session: &Session,
     attr: &Attr,
@@ -145,10 +147,10 @@ fn enterable(
     }
 }
 
-/// Returns the entry of that name, in whatever case it is, and its name.
+/// Returns the entry with that name in any case, and its spelling.
 ///
 /// # Errors
-/// As [`Session::lookup`], but for `NotFound`; the search's.
+/// As [`Session::lookup`], except `NotFound`; those of the search.
 fn find(
     session: &Session,
     common: &Common,
@@ -178,10 +180,10 @@ fn find(
     }
 }
 
-/// Reads a directory for the name. One that may not be read has no names but those looked up.
+/// Reads a directory to find the name. If the directory may not be read, the name is not found.
 ///
 /// # Errors
-/// The search's.
+/// Those of the search.
 fn scan(
     session: &Session,
     common: &Common,
@@ -199,7 +201,7 @@ fn scan(
         return Ok(None);
     };
     let found = scan_open(session, common, (dir, open), wanted, search);
-    // Opened to look only: there is nothing that ending it could lose.
+    // It was opened only for reading, so closing it cannot lose anything.
     let _ = session.close(open);
     found
 }
@@ -243,8 +245,8 @@ fn scan_open(
     Ok(found)
 }
 
-/// Returns the answer for a path that leads through, or to, a symlink (MS-SMB2 2.2.2.2.1): the client
-/// goes on by itself. `before` is the path of the symlink, `rest` what comes after it.
+/// Returns the answer for a path with a symlink (MS-SMB2 2.2.2.2.1), which the client follows
+/// itself. `before` is the path of the symlink, and `rest` is what follows it.
 pub(crate) fn stopped(
     session: &Session,
     link: NodeId,
@@ -278,7 +280,8 @@ pub(crate) fn stopped(
     Failure::with_data(Status::STOPPED_ON_SYMLINK, contexts, &out.done())
 }
 
-/// Returns whether a symlink's target is relative, and its UTF-16 with `\` between components.
+/// Returns whether a symlink's target is relative, and the target in UTF-16 with `\` between
+/// components.
 pub(crate) fn shown_target(target: &[u8]) -> (bool, Vec<u8>) {
     let relative = !target.starts_with(b"/");
     let parts: Vec<Vec<u8>> = target.split(|b| *b == b'/').map(shown_part).collect();
@@ -293,7 +296,7 @@ fn shown_part(part: &[u8]) -> Vec<u8> {
     }
 }
 
-/// `SubstituteNameOffset` to `PathBuffer` of a symlink's data: both names are the same.
+/// Appends a symlink's data from `SubstituteNameOffset` to `PathBuffer`. Both names are the same.
 pub(crate) fn put_target(out: &mut Out, relative: bool, target: &[u8]) {
     out.u16(0).len16(target.len());
     out.len16(target.len()).len16(target.len());

@@ -23,16 +23,16 @@ pub(crate) mod info {
     pub(crate) const QUOTA: u8 = 4;
 }
 
-/// What is asked for.
+/// A request.
 struct Asked<'a> {
     class: u8,
-    /// Room in the reply, in bytes.
+    /// The room in the reply, in bytes.
     max: usize,
     additional: u32,
     input: &'a [u8],
 }
 
-/// QUERY_INFO.
+/// Answers QUERY_INFO.
 pub(crate) fn query_info(call: &mut Call<'_>) -> Answer {
     let mut c = Cursor::new(call.body);
     if c.u16()? != 41 {
@@ -67,7 +67,7 @@ pub(crate) fn query_info(call: &mut Call<'_>) -> Answer {
     }
 }
 
-/// Returns the reply, cut to what there is room for. `fixed` bytes must have room.
+/// Returns the reply, truncated to `max` bytes. At least the first `fixed` bytes must fit.
 ///
 /// # Errors
 /// `INFO_LENGTH_MISMATCH`; `BUFFER_OVERFLOW` with the data that fits.
@@ -100,24 +100,24 @@ fn of_file(call: &Call<'_>, file: &File, asked: &Asked<'_>) -> Answer {
     fitted(&out.done(), fixed, asked.max)
 }
 
-/// Classes about the open alone.
+/// Encodes a class that concerns only the open. Returns its length.
 fn own_class(file: &File, class: u8, out: &mut Out) -> usize {
     match class {
         8 => out.u32(file.access),
         14 => out.u64(file.position.load(Ordering::Relaxed)),
         16 => out.u32(mode(file)),
-        // No alignment is asked of buffers.
+        // Buffers need no alignment.
         _ => out.u32(0),
     };
     out.len()
 }
 
-/// `FileModeInformation`.
+/// Returns `FileModeInformation`.
 fn mode(file: &File) -> u32 {
     u32::try_from(file.mode.load(Ordering::Relaxed)).unwrap_or(0)
 }
 
-/// Classes about the node: how many bytes must have room.
+/// Encodes a class that concerns the node. Returns how many bytes must fit.
 fn node_class(call: &Call<'_>, file: &File, class: u8, out: &mut Out) -> Result<usize, Failure> {
     let session = &call.tree.session;
     let needs_attributes = matches!(class, 4 | 18 | 34 | 35);
@@ -186,7 +186,7 @@ fn open_facts(call: &Call<'_>, file: &File, attr: &Attr, class: u8) -> OpenFacts
     }
 }
 
-/// Returns the path from the share's root, with the name that the entry has now.
+/// Returns the path from the share's root, with the entry's current name.
 fn shown_path(call: &Call<'_>, file: &File) -> Vec<u8> {
     let mut path = file.path.lock().components();
     if let (Some((_, name)), Some(last)) = (call.tree.session.place(file.open), path.last_mut()) {
@@ -216,7 +216,7 @@ fn full_ea(call: &Call<'_>, file: &File, asked: &Asked<'_>) -> Answer {
     Ok(reply(&list))
 }
 
-/// Returns a number for the volume, from the share's name.
+/// Returns a serial number for the volume, derived from its name.
 fn serial(call: &Call<'_>) -> u32 {
     let step = |sum: u32, byte: &u8| (sum ^ u32::from(*byte)).wrapping_mul(0x0100_0193);
     call.tree
@@ -297,7 +297,7 @@ fn volume_facts(call: &Call<'_>) -> Result<VolumeFacts, Failure> {
     if read_only {
         attributes |= READ_ONLY;
     }
-    // Which file is sparse is noted in an extended attribute.
+    // An extended attribute marks sparse files.
     if caps.has(Caps::HOLES | Caps::XATTRS) {
         attributes |= SPARSE_FILES;
     }
@@ -341,7 +341,7 @@ fn of_security(call: &Call<'_>, file: &File, asked: &Asked<'_>) -> Answer {
     Ok(reply(&bytes))
 }
 
-/// `BUFFER_TOO_SMALL` with the length that would do.
+/// Returns `BUFFER_TOO_SMALL` with the required length.
 fn too_small(call: &Call<'_>, needed: usize) -> Failure {
     let needed = len32(needed).to_le_bytes();
     if call.link.dialect() < Dialect::Smb311 {

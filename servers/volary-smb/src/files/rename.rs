@@ -18,7 +18,7 @@ const REPLACE: u32 = 0x1;
 const POSIX: u32 = 0x2;
 const IGNORE_READ_ONLY: u32 = 0x40;
 
-/// Where the new name leads, and whether what is there may be replaced.
+/// The new name, and whether an existing entry may be replaced.
 struct Target {
     dir: NodeId,
     name: Vec<u8>,
@@ -32,7 +32,7 @@ impl Setting<'_, '_> {
         if new.root != 0 || new.name.is_empty() {
             return Err(Status::INVALID_PARAMETER.into());
         }
-        // Some clients begin at the root.
+        // Some clients send paths that begin at the root.
         let name = new.name.strip_prefix(b"\\\0").unwrap_or(new.name);
         let parsed = Path::parse(name)?;
         let name = parsed
@@ -57,12 +57,13 @@ impl Setting<'_, '_> {
     }
 }
 
-/// Renames what is open.
+/// Renames an open file or directory.
 ///
 /// # Errors
-/// `ACCESS_DENIED` without the right to delete; `MEDIA_WRITE_PROTECTED` if the volume takes no changes;
-/// `ACCESS_DENIED` for a directory with something open below it, and for replacing what is open, a
-/// directory or read-only; `OBJECT_NAME_COLLISION`.
+/// `ACCESS_DENIED` without the right to delete; `MEDIA_WRITE_PROTECTED` if the volume takes no
+/// changes; `ACCESS_DENIED` for the share's root, and for a directory with open files below it.
+/// `ACCESS_DENIED` also if a file may not be added to the new directory, and for replacing an entry
+/// that is open, a directory or read-only; `SHARING_VIOLATION`; `OBJECT_NAME_COLLISION`.
 pub(super) fn rename(setting: &Setting<'_, '_>, extended: bool) -> Result<(), Failure> {
     let target = setting.target(extended)?;
     let (session, file) = (&setting.session, setting.file);
@@ -81,7 +82,7 @@ pub(super) fn rename(setting: &Setting<'_, '_>, extended: bool) -> Result<(), Fa
     let there = target.walked.entry.as_ref();
     let is_same = there.is_some_and(|there| there.node == file.node);
     check_parent(setting, target.dir)?;
-    // What is there keeps its spelling if it is replaced.
+    // A replaced entry keeps its spelling.
     let name = match flags {
         RenameFlags::REPLACE if !is_same => target.walked.name(),
         _ => &target.name,
@@ -105,8 +106,8 @@ pub(super) fn rename(setting: &Setting<'_, '_>, extended: bool) -> Result<(), Fa
     Ok(())
 }
 
-/// Returns whether what the new name leads to may be, and is to be, replaced. What is renamed is its own
-/// replacement, in perhaps another case.
+/// Returns whether the new name replaces an entry. Checks that it may. An entry may always replace
+/// itself, perhaps with another case.
 fn replaces(setting: &Setting<'_, '_>, target: &Target) -> Result<RenameFlags, Failure> {
     let Some(there) = target.walked.entry else {
         return Ok(RenameFlags::KEEP);
@@ -126,18 +127,18 @@ fn replaces(setting: &Setting<'_, '_>, target: &Target) -> Result<RenameFlags, F
     Ok(RenameFlags::REPLACE)
 }
 
-/// Returns whether the caller may delete what a new name is to replace: has the right to, as its owner,
-/// directory and descriptor give it. What is read-only stays, if that `spares` it.
+/// Returns whether the caller may delete the entry that a new name replaces, by its owner,
+/// directory and descriptor. With `spares`, a read-only entry may not be replaced.
 fn may_go(setting: &Setting<'_, '_>, target: &Target, there: &Entry, spares: bool) -> bool {
     let dos = attrs::dos(&setting.call.tree.common, &there.attr);
     let dir = target.walked.dir_attr.as_ref();
-    // What cannot be told is not granted.
+    // If the rights cannot be determined, none are granted.
     let rights = granted::maximal(setting.call, dir, &there.attr).unwrap_or(0);
     rights & access::DELETE != 0 && !(spares && dos & attribute::READONLY != 0)
 }
 
-/// The directory that a name comes into is opened for that, as Windows does: one that another has
-/// open for deleting, or does not share for writing, takes none.
+/// Opens the new name's directory for writing, as Windows does. This fails if another client has it
+/// open for deletion, or does not share it for writing.
 ///
 /// # Errors
 /// `SHARING_VIOLATION`.
@@ -153,14 +154,18 @@ fn check_parent(setting: &Setting<'_, '_>, dir: NodeId) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Gives what is open one more name.
+/// Adds a name to an open file.
 ///
 /// # Errors
 /// Those of the new path; `FILE_IS_A_DIRECTORY`; `MEDIA_WRITE_PROTECTED` if the volume takes no
-/// changes; `ACCESS_DENIED` in a tree without changes, and if the file's descriptor does not let the
-/// caller change attributes, or the directory's not add;
-/// `OBJECT_NAME_COLLISION`; `ACCESS_DENIED` for replacing what is open, or may not be deleted, and
-/// for a file of another that the caller may not read and write, or that runs as another.
+/// changes; `OBJECT_NAME_COLLISION`. `ACCESS_DENIED` for any of these:
+///
+/// - The tree is read-only.
+/// - The file's descriptor does not let the caller change attributes, or the directory's does not
+///   let the caller add entries.
+/// - The replaced entry is open, or may not be deleted.
+/// - The file belongs to another user, and the caller may not read and write it, or it runs as
+///   another user.
 pub(super) fn link(setting: &Setting<'_, '_>) -> Result<(), Failure> {
     let target = setting.target(false)?;
     let (session, file) = (&setting.session, setting.file);
@@ -189,8 +194,9 @@ pub(super) fn link(setting: &Setting<'_, '_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What [`link`] asks of the tree, and of the descriptors of the file and of the directory. The right
-/// to change attributes is the caller's, not the open's: Linux opens for less (`smb2_create_hardlink`).
+/// Checks the tree, and the descriptors of the file and of the directory, for [`link`]. The right
+/// to change attributes is checked for the caller rather than the open, because Linux opens with
+/// less (`smb2_create_hardlink`).
 ///
 /// # Errors
 /// `MEDIA_WRITE_PROTECTED`; `ACCESS_DENIED`.

@@ -1,4 +1,4 @@
-//! Reparse points (MS-FSCC 2.1.2): symlinks, and nothing else.
+//! Reparse points (MS-FSCC 2.1.2). Only symlinks are supported.
 
 use super::access;
 use super::create::granted;
@@ -16,7 +16,7 @@ use volary_core::{Attr, Caps, FileKind, NodeId, SetAttr};
 
 const RELATIVE: u32 = 1;
 
-/// `FSCTL_GET_REPARSE_POINT`.
+/// Answers `FSCTL_GET_REPARSE_POINT`.
 ///
 /// # Errors
 /// `NOT_A_REPARSE_POINT`.
@@ -37,15 +37,15 @@ pub(super) fn get(call: &Call<'_>, file: &File, asked: &Asked<'_>) -> Result<Vec
     Ok(out.done())
 }
 
-/// `FSCTL_SET_REPARSE_POINT`: an empty file or directory that was just made becomes a symlink. Its
-/// entry is replaced by one that leads to a symlink, which has another file id from then on; the
-/// open stays with the node that was there before, until it is closed.
+/// Answers `FSCTL_SET_REPARSE_POINT`: turns a new, empty file or directory into a symlink. Its
+/// entry is replaced by one for a new symlink, which has another file id. The open stays with the
+/// former node until it is closed.
 ///
 /// # Errors
 /// `ACCESS_DENIED` if it was opened for neither writing data nor attributes;
-/// `IO_REPARSE_TAG_INVALID` for other kinds; `NOT_SUPPORTED`; `IO_REPARSE_DATA_INVALID`, also for what
-/// is not empty; `FILE_DELETED`; `ACCESS_DENIED` if the caller may not delete it, or not add a file in
-/// its place; `DIRECTORY_NOT_EMPTY`.
+/// `IO_REPARSE_TAG_INVALID` for other kinds; `NOT_SUPPORTED`; `IO_REPARSE_DATA_INVALID`, also for a
+/// node that is not empty; `FILE_DELETED`; `ACCESS_DENIED` if the caller may not delete it, or not
+/// add a file in its place; `DIRECTORY_NOT_EMPTY`.
 pub(super) fn set(call: &Call<'_>, file: &File, input: &[u8]) -> Result<Vec<u8>, Failure> {
     let session = call.waiting();
     file.need_any(access::WRITE_DATA | access::WRITE_ATTRIBUTES)?;
@@ -67,8 +67,8 @@ pub(super) fn set(call: &Call<'_>, file: &File, input: &[u8]) -> Result<Vec<u8>,
     Ok(Vec::new())
 }
 
-/// Checks that the caller may delete the node, and add a file to the directory that it is in, as
-/// owners, modes and descriptors give it.
+/// Checks that the caller may delete the node, and add a file to its directory, by owners, modes
+/// and descriptors.
 ///
 /// # Errors
 /// `ACCESS_DENIED`.
@@ -86,7 +86,7 @@ fn check_replace(call: &Call<'_>, dir: NodeId, attr: &Attr) -> Result<(), Failur
     )?)
 }
 
-/// `FSCTL_DELETE_REPARSE_POINT`: refused, since what holds a symlink is nothing else.
+/// Answers `FSCTL_DELETE_REPARSE_POINT` with a refusal, because a symlink is never anything else.
 ///
 /// # Errors
 /// `NOT_A_REPARSE_POINT`; `IO_REPARSE_TAG_MISMATCH`; `NOT_SUPPORTED`.
@@ -100,14 +100,14 @@ pub(super) fn delete(_call: &Call<'_>, file: &File, input: &[u8]) -> Result<Vec<
     Err(Status::NOT_SUPPORTED.into())
 }
 
-/// Returns what a symlink's data (MS-FSCC 2.1.2.4) leads to, with `/` between components.
+/// Returns the target in a symlink's data (MS-FSCC 2.1.2.4), with `/` between components.
 fn target(input: &[u8]) -> Option<Vec<u8>> {
     let data = input.get(8..)?;
     let (offset, len) = (u16_at(data, 0)?, u16_at(data, 2)?);
     let relative = u32_at(data, 8)? & RELATIVE != 0;
     let name = slice_at(data.get(12..)?, offset.into(), len.into())?;
     let name = to_wtf8(name)?;
-    // An absolute path names a drive of the client, not a place on the volume.
+    // An absolute path names a drive of the client, and not a place on the volume.
     if name.is_empty() || !relative {
         return None;
     }
@@ -119,7 +119,7 @@ fn target(input: &[u8]) -> Option<Vec<u8>> {
     Some(parts?.join(&b'/'))
 }
 
-/// Returns whether a node can be given reparse data: a file or directory without content.
+/// Returns whether the node is of a kind that can become a symlink: a file or directory.
 fn is_plain(kind: FileKind) -> bool {
     matches!(kind, FileKind::File | FileKind::Dir)
 }

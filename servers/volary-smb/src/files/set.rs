@@ -15,14 +15,14 @@ use crate::wire::{Cursor, Status};
 use std::sync::atomic::Ordering;
 use volary_core::{Attr, Caps, Kind, SetAttr, SetTime, Time};
 
-/// A time that the open is not to change any more.
+/// A time that the open must no longer change.
 const KEEP: u64 = u64::MAX;
-/// A time that it is to change again.
+/// A time that the open may change again.
 const CHANGE: u64 = u64::MAX - 1;
-/// The largest size of a file.
+/// The greatest size of a file.
 const SIZE_MAX: u64 = i64::MAX as u64;
 
-/// SET_INFO.
+/// Answers SET_INFO.
 pub(crate) fn set_info(call: &mut Call<'_>) -> Answer {
     let mut c = Cursor::new(call.body);
     if c.u16()? != 33 {
@@ -50,7 +50,7 @@ pub(crate) fn set_info(call: &mut Call<'_>) -> Answer {
     Ok(vec![2, 0])
 }
 
-/// What a request too short for its class is answered with.
+/// The status for a request that is too short for its class.
 const SHORT: Status = Status::INFO_LENGTH_MISMATCH;
 
 impl Setting<'_, '_> {
@@ -79,7 +79,7 @@ impl Setting<'_, '_> {
         }
     }
 
-    /// Tells those who watch what was changed.
+    /// Reports the change to watches.
     fn changed(&self, ways: u32) {
         let watches = &self.call.tree.common.watches;
         if !watches.is_empty() {
@@ -111,7 +111,7 @@ impl Setting<'_, '_> {
             ..SetAttr::default()
         };
         let set = SetAttr {
-            // A volume that keeps no birth time has none to set.
+            // A volume without birth times cannot set one.
             btime: set.btime.filter(|_| attr.btime.is_some()),
             ..set
         };
@@ -140,8 +140,10 @@ impl Setting<'_, '_> {
         Ok(())
     }
 
+    /// Sets the DOS attributes.
+    ///
     /// # Errors
-    /// `INVALID_PARAMETER` for making a directory of a file, or the other way round.
+    /// `INVALID_PARAMETER` for `DIRECTORY` on a file, or `TEMPORARY` on a directory.
     fn attributes(&self, attr: &Attr, attributes: u32) -> Result<(), Failure> {
         let is_dir = self.file.is_dir();
         if attributes & attribute::DIRECTORY != 0 && !is_dir {
@@ -166,15 +168,17 @@ impl Setting<'_, '_> {
         const IGNORE_READ_ONLY: u32 = 0x10;
         let flags = u32_at(self.buf, 0).ok_or(SHORT)?;
         if flags & POSIX != 0 && flags & DELETE != 0 {
-            // The name would have to go at once, while others have it open.
+            // POSIX semantics would remove the name at once, while others have it open.
             return Err(Status::NOT_SUPPORTED.into());
         }
         self.disposition(flags & DELETE != 0, flags & IGNORE_READ_ONLY != 0)
     }
 
+    /// Marks the file for deletion, or removes the mark.
+    ///
     /// # Errors
     /// `CANNOT_DELETE` for the root of the share; `MEDIA_WRITE_PROTECTED` if the volume takes no
-    /// changes; `CANNOT_DELETE` for what is read-only; `DIRECTORY_NOT_EMPTY`.
+    /// changes; `CANNOT_DELETE` for a read-only file; `DIRECTORY_NOT_EMPTY`.
     fn disposition(&self, on: bool, ignore_read_only: bool) -> Result<(), Failure> {
         self.file.need_any(access::DELETE)?;
         if self.file.path.lock().is_root() {
@@ -204,7 +208,7 @@ impl Setting<'_, '_> {
     }
 
     fn mode(&self) -> Result<(), Failure> {
-        /// `FILE_SEQUENTIAL_ONLY`, `FILE_WRITE_THROUGH`, synchronous I/O.
+        /// Permitted flags: `FILE_SEQUENTIAL_ONLY`, `FILE_WRITE_THROUGH`, and synchronous I/O.
         const KNOWN: u32 = 0x36;
         const SYNCHRONOUS: u32 = 0x30;
         let mode = u32_at(self.buf, 0).ok_or(SHORT)?;
@@ -215,7 +219,7 @@ impl Setting<'_, '_> {
         Ok(())
     }
 
-    /// A size that is set by `FileEndOfFileInformation` and by a smaller allocation.
+    /// Sets the file's size, for `FileEndOfFileInformation` and for a smaller allocation.
     fn resize(&self, size: u64) -> Result<(), Failure> {
         let was = self.session.getattr_open(self.file.open)?.size;
         let (first, last) = (was.min(size), was.max(size));
@@ -238,7 +242,7 @@ impl Setting<'_, '_> {
         self.resize(self.sized()?)
     }
 
-    /// Room ahead of need; less room than there is content cuts the content.
+    /// Sets the allocation. If it is smaller than the content, truncates the file.
     fn allocation(&self) -> Result<(), Failure> {
         let len = self.sized()?;
         let size = self.session.getattr_open(self.file.open)?.size;
@@ -254,7 +258,7 @@ impl Setting<'_, '_> {
         Ok(())
     }
 
-    /// All bytes up to the size are valid, so this can change nothing.
+    /// All bytes up to the size are always valid, so this only checks its argument.
     fn valid_data_length(&self) -> Result<(), Failure> {
         let len = self.sized()?;
         let size = self.session.getattr_open(self.file.open)?.size;
@@ -290,7 +294,7 @@ impl Setting<'_, '_> {
     }
 }
 
-/// Returns the time that is to be set, if any.
+/// Returns the time to set, if any.
 fn new_time(filetime: u64) -> Option<Time> {
     let leaves = matches!(filetime, 0 | KEEP | CHANGE);
     (!leaves).then(|| time::to_time(filetime))
@@ -300,7 +304,7 @@ fn way(set: Option<SetTime>, way: u32) -> u32 {
     if set.is_some() { way } else { 0 }
 }
 
-/// A time that is set, or that is to be kept, is the open's to keep.
+/// Updates a frozen time. A time that the client sets or freezes is no longer changed by the open.
 fn freeze(frozen: &mut Option<Time>, filetime: u64, now: Time) {
     match filetime {
         0 => {}

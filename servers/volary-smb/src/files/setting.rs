@@ -1,10 +1,10 @@
-//! A SET_INFO under way.
+//! A SET_INFO in progress.
 
 use super::open::File;
 use crate::files::call::Call;
 use volary_session::Session;
 
-/// What a SET_INFO is about, and what it is to become.
+/// A SET_INFO request: its file, and the new values.
 pub(super) struct Setting<'c, 'a> {
     pub(super) session: Session,
     pub(super) call: &'c Call<'a>,

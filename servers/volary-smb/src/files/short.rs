@@ -1,8 +1,8 @@
-//! 8.3 names for what has a longer one. Nothing keeps them: they are made from the name alone, so
-//! that two names of a directory may, rarely, have the same one; then it leads to either.
+//! 8.3 names for longer ones. They are not stored, but derived from the name. So two names in a
+//! directory may, rarely, have the same 8.3 name, which then means either of them.
 
-/// Returns the 8.3 name in upper case: the name itself if it is one, else up to five characters, `~`, two
-/// of a hash, and the extension.
+/// Returns the 8.3 name in upper case. It is the name itself if that is one. Otherwise, it has up
+/// to five characters, `~`, two characters of a hash, and the extension.
 pub(crate) fn name(long: &[u8]) -> String {
     if let Ok(text) = std::str::from_utf8(long)
         && is_short(text)
@@ -25,7 +25,7 @@ pub(crate) fn name(long: &[u8]) -> String {
     out.to_ascii_uppercase()
 }
 
-/// Returns whether a name that was not found might be an 8.3 name made here.
+/// Returns whether a name that was not found might be a derived 8.3 name.
 pub(crate) fn could_be(name: &[u8]) -> bool {
     name.len() <= 12 && name.contains(&b'~')
 }
@@ -43,7 +43,7 @@ fn is_short(name: &str) -> bool {
         && base.chars().chain(extension.chars()).all(fits)
 }
 
-/// FNV-1a over the bytes, upper and lower case alike.
+/// Returns the FNV-1a hash of the bytes, ignoring case.
 fn hash(name: &[u8]) -> u32 {
     let step = |sum: u32, byte: &u8| {
         (sum ^ u32::from(byte.to_ascii_uppercase())).wrapping_mul(0x0100_0193)

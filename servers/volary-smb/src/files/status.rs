@@ -1,4 +1,4 @@
-//! What clients are told went wrong: one row for every [`Kind`].
+//! Error codes for clients: one row for every [`Kind`].
 
 use crate::answer::Failure;
 use crate::wire::Status;
@@ -16,7 +16,7 @@ pub(crate) fn status(kind: Kind) -> Status {
         Kind::NameTooLong => Status::NAME_TOO_LONG,
         Kind::TooManyLinks => Status::TOO_MANY_LINKS,
         Kind::SymlinkLoop => Status::IO_REPARSE_TAG_INVALID,
-        // For quotas NTFS and Samba say so too; QUOTA_EXCEEDED is of a process.
+        // NTFS and Samba return this for quotas too. QUOTA_EXCEEDED concerns a process.
         Kind::NoSpace | Kind::Quota => Status::DISK_FULL,
         Kind::ReadOnly => Status::MEDIA_WRITE_PROTECTED,
         Kind::Access | Kind::NotPermitted => Status::ACCESS_DENIED,

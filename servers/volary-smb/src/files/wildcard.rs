@@ -1,21 +1,23 @@
 //! Wildcards of directory queries (MS-FSA 2.1.4.4, FsRtlIsNameInExpression).
 //!
-//! `*` any run of characters · `?` any one · `<` (DOS_STAR) any run, but not past the name's last dot ·
-//! `>` (DOS_QM) any one, or nothing before a dot or at the end · `"` (DOS_DOT) a dot, or nothing
-//! at the end.
+//! - `*` matches any run of characters.
+//! - `?` matches any single one.
+//! - `<` (DOS_STAR) matches any run, but not past the name's last dot.
+//! - `>` (DOS_QM) matches any single one, or nothing before a dot or at the end.
+//! - `"` (DOS_DOT) matches a dot, or nothing at the end.
 
 use volary_core::fold_char;
 
-/// A search pattern, in the case that names are compared in.
+/// A search pattern, with its case folded as for comparing names.
 #[derive(Debug)]
 pub(crate) struct Pattern {
     chars: Vec<char>,
-    /// Whether there is a wildcard in it.
+    /// Whether it has a wildcard.
     wild: bool,
 }
 
 impl Pattern {
-    /// Returns a pattern; `""` and `*.*` find all.
+    /// Returns a pattern. `""` and `*.*` match all names.
     pub(crate) fn new(pattern: &str) -> Self {
         let pattern = match pattern {
             "" | "*.*" => "*",
@@ -26,18 +28,18 @@ impl Pattern {
         Self { chars, wild }
     }
 
-    /// Returns whether it finds one name only.
+    /// Returns whether it matches only one name.
     pub(crate) fn is_plain(&self) -> bool {
         !self.wild
     }
 
-    /// Returns whether it finds every name.
+    /// Returns whether it matches every name.
     pub(crate) fn is_all(&self) -> bool {
         self.chars == ['*']
     }
 
-    /// Returns whether it finds this name. Takes at most (length of the pattern) × (length of the name)
-    /// steps: all places in the pattern that can be reached are followed at once.
+    /// Returns whether it matches this name. Takes at most (length of the pattern) × (length of the
+    /// name) steps, because all reachable places in the pattern are followed at once.
     pub(crate) fn finds(&self, name: &str) -> bool {
         if self.is_all() {
             return true;
@@ -66,8 +68,7 @@ impl Pattern {
         reached.last() == Some(&true)
     }
 
-    /// Goes past the wildcards that can stand for nothing before `next`, the
-    /// next character of the name.
+    /// Advances past wildcards that can match nothing before `next`, the name's next character.
     fn skip(&self, reached: &mut [bool], next: Option<char>) {
         for (place, pattern) in self.chars.iter().enumerate() {
             let empty = match pattern {
@@ -83,8 +84,8 @@ impl Pattern {
     }
 }
 
-/// Returns whether, on the name's character `c`, the pattern's place is kept, and
-/// whether it is left behind.
+/// Returns, for the name's character `c`, whether the pattern's place stays reachable, and whether
+/// the next place becomes reachable.
 fn step(pattern: char, c: char, is_last_dot: bool) -> (bool, bool) {
     match pattern {
         '<' if is_last_dot => (false, true),

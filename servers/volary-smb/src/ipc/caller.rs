@@ -1,9 +1,9 @@
-//! [`Caller`]: who calls.
+//! [`Caller`]: who makes a call.
 
 use crate::config::Config;
 use std::net::IpAddr;
 
-/// Who calls, and what of.
+/// Who makes a call, and the configuration that it concerns.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Caller<'a> {
     pub(super) config: &'a Config,

@@ -1,11 +1,11 @@
-//! The share `IPC$`: pipes, of which `srvsvc` is the one there is. May use `client` and all below it.
+//! The share `IPC$`: pipes, of which only `srvsvc` exists. May use `client` and all below it.
 //!
 //! | module, from bottom to top | what |
 //! |---|---|
-//! | `caller` | who calls |
-//! | `ndr` | how arguments of calls are written |
+//! | `caller` | who makes a call |
+//! | `ndr` | the encoding of calls' arguments |
 //! | `srvsvc` | calls about shares and the server (MS-SRVS) |
-//! | `rpc` | the calls that go through a pipe (C706, MS-RPCE) |
+//! | `rpc` | calls through a pipe (C706, MS-RPCE) |
 
 mod caller;
 mod ndr;
@@ -30,16 +30,16 @@ use std::sync::Arc;
 use tracing::warn;
 use volary_core::escape_short;
 
-/// Pipes that a tree has open at a time.
+/// The most pipes that a tree has open at a time.
 const PIPES_MAX: usize = 16;
 /// `FSCTL_PIPE_TRANSCEIVE`: a write and a read.
 const FSCTL_TRANSCEIVE: u32 = 0x0011_C017;
 
-/// What is open in a connection to `IPC$`.
+/// The open pipes of a connection to `IPC$`.
 pub(crate) struct Pipes {
     config: Arc<Config>,
     user: String,
-    /// What the user has, on all connections.
+    /// The user's resources, on all connections.
     budget: Arc<Budget>,
     peer: IpAddr,
     open: Mutex<Open>,
@@ -47,7 +47,7 @@ pub(crate) struct Pipes {
 
 #[derive(Default)]
 struct Open {
-    /// Each with what it takes of the user's.
+    /// The pipes, each with its share of the user's limit.
     pipes: HashMap<u64, (Pipe, Taken)>,
     last_id: u64,
 }
@@ -89,7 +89,7 @@ struct Request<'a> {
 }
 
 impl Request<'_> {
-    /// Returns a place in the body, whose `StructureSize` has to be `size`.
+    /// Returns the body from `at` on. Its `StructureSize` must be `size`.
     fn at(&self, size: u16, at: usize) -> Result<Cursor<'_>, Short> {
         if Cursor::new(self.body).u16()? != size {
             return Err(Short);
@@ -97,7 +97,7 @@ impl Request<'_> {
         self.body.get(at..).map(Cursor::new).ok_or(Short)
     }
 
-    /// Returns the pipe's id, which stands at `at`.
+    /// Returns the pipe's id, which is at `at`.
     fn id(&self, size: u16, at: usize, related: &mut Related) -> Result<FileId, Failure> {
         let mut c = self.at(size, at)?;
         let named = FileId {
@@ -114,9 +114,11 @@ impl Request<'_> {
         pipe.map(|(pipe, _)| call(pipe)).ok_or(Status::FILE_CLOSED)
     }
 
+    /// Answers CREATE.
+    ///
     /// # Errors
     /// `INVALID_PARAMETER`; `OBJECT_NAME_NOT_FOUND`; `PIPE_NOT_AVAILABLE` if the tree, or the user,
-    /// has as many pipes open as may be.
+    /// has as many open pipes as permitted.
     fn create(&self, related: &mut Related) -> Answer {
         let mut c = self.at(57, 44)?;
         let (offset, len) = (c.u16()?, c.u16()?);
@@ -194,7 +196,7 @@ impl Request<'_> {
         whole_or_not(ioctl::response(request.code, id, &data), is_whole)
     }
 
-    /// `FileStandardInformation`, which some clients ask for.
+    /// Answers QUERY_INFO for `FileStandardInformation`, which some clients request.
     fn query_info(&self, related: &mut Related) -> Answer {
         let id = self.id(41, 24, related)?;
         self.with(id, |_| ())?;
@@ -222,7 +224,7 @@ fn whole_or_not(body: Vec<u8>, is_whole: bool) -> Answer {
 }
 
 impl Pipes {
-    /// For this user, who calls by this connection.
+    /// Returns the pipes for this user on this connection.
     pub(crate) fn new(link: &Link, logon: &Logon) -> Self {
         Self {
             config: Arc::clone(&link.shared.config),
@@ -233,7 +235,7 @@ impl Pipes {
         }
     }
 
-    /// One pipe more of what the user may have.
+    /// Takes one more pipe of the user's limit.
     ///
     /// # Errors
     /// `PIPE_NOT_AVAILABLE`.

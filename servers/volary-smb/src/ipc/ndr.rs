@@ -1,8 +1,8 @@
-//! NDR (C706 chapter 14), little-endian: arguments of calls.
+//! NDR (C706 chapter 14), little-endian: the encoding of calls' arguments.
 
 use crate::wire::{Cursor, Out, Short};
 
-/// Reads arguments.
+/// Decodes arguments.
 pub(super) struct Args<'a> {
     all: &'a [u8],
     rest: Cursor<'a>,
@@ -16,14 +16,14 @@ impl<'a> Args<'a> {
         }
     }
 
-    /// Returns a number, at its natural place.
+    /// Returns a number at its natural alignment.
     pub(super) fn u32(&mut self) -> Result<u32, Short> {
         let read = self.all.len() - self.rest.rest().len();
         self.rest.skip(read.next_multiple_of(4) - read)?;
         self.rest.u32()
     }
 
-    /// Returns a string, without its NUL.
+    /// Returns a string without its NUL.
     pub(super) fn string(&mut self) -> Result<String, Short> {
         let (_max, offset, len) = (self.u32()?, self.u32()?, self.u32()?);
         if offset != 0 {
@@ -40,7 +40,7 @@ impl<'a> Args<'a> {
         Ok(text.trim_end_matches('\0').to_owned())
     }
 
-    /// Returns what a pointer leads to, unless it is null, right behind it.
+    /// Returns the value behind a pointer, which follows it directly, or `None` if it is null.
     pub(super) fn pointed<T>(
         &mut self,
         read: impl FnOnce(&mut Self) -> Result<T, Short>,
@@ -52,7 +52,7 @@ impl<'a> Args<'a> {
     }
 }
 
-/// Writes results. Strings that are pointed to come after the structure.
+/// Encodes results. Strings behind pointers follow the structure.
 #[derive(Default)]
 pub(super) struct Results {
     out: Out,
@@ -67,20 +67,20 @@ impl Results {
         self
     }
 
-    /// A pointer that is not null.
+    /// Appends a pointer that is not null.
     pub(super) fn pointer(&mut self) -> &mut Self {
         self.referents += 1;
         let referent = 0x0002_0000 + 4 * self.referents;
         self.u32(referent)
     }
 
-    /// A pointer to a string, which is written by [`strings`](Self::strings).
+    /// Appends a pointer to a string, which [`strings`](Self::strings) appends.
     pub(super) fn string(&mut self, text: &str) -> &mut Self {
         self.strings.push(text.to_owned());
         self.pointer()
     }
 
-    /// The strings that were pointed to.
+    /// Appends the strings behind pointers.
     pub(super) fn strings(&mut self) -> &mut Self {
         for text in std::mem::take(&mut self.strings) {
             let units: Vec<u16> = text.encode_utf16().chain([0]).collect();

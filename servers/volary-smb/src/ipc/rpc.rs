@@ -23,12 +23,12 @@ const HAS_UUID: u8 = 0x80;
 /// Little-endian, ASCII, IEEE.
 const DATA_REPRESENTATION: [u8; 4] = [0x10, 0, 0, 0];
 const HEADER_LEN: usize = 16;
-/// What a fragment is at most, and at least may be.
+/// The length of the longest fragment, and the least that a client must accept.
 const FRAGMENT_MAX: u16 = 4280;
 const FRAGMENT_MIN: u16 = 1432;
-/// The arguments of a call are at most so long.
+/// The longest arguments of a call.
 const ARGS_MAX: usize = 64 * 1024;
-/// Bytes of answers that have not been read, at which no more is taken.
+/// Bytes of unread answers from which on no more fragments are accepted.
 const UNREAD_MAX: usize = 16 * 1024;
 /// `4b324fc8-1670-01d3-1278-5a47bf6ee188` version 3.0: `srvsvc`.
 const SRVSVC: [u8; 20] =
@@ -42,12 +42,12 @@ const FAULT_OPERATION: u32 = 0x1C01_0002;
 const FAULT_NDR: u32 = 0x0000_06F7;
 const FAULT_INTERFACE: u32 = 0x1C01_0003;
 
-/// One open of a pipe.
+/// An open pipe.
 #[derive(Debug)]
 pub(super) struct Pipe {
     bound: bool,
     fragment_max: u16,
-    /// Arguments of a call that is not whole yet.
+    /// Arguments of an incomplete call.
     args: Vec<u8>,
     answers: VecDeque<Vec<u8>>,
 }
@@ -92,11 +92,11 @@ impl<'a> Fragment<'a> {
 }
 
 impl Pipe {
-    /// Takes fragments.
+    /// Processes fragments.
     ///
     /// # Errors
-    /// For each fragment: `INSUFFICIENT_RESOURCES` while [`UNREAD_MAX`] bytes of answers are unread;
-    /// `PIPE_BROKEN` for what is not RPC.
+    /// For each fragment: `INSUFFICIENT_RESOURCES` while [`UNREAD_MAX`] bytes of answers are
+    /// unread; `PIPE_BROKEN` for one that is not RPC.
     pub(super) fn write(&mut self, data: &[u8], caller: Caller<'_>) -> Result<(), Status> {
         let mut c = Cursor::new(data);
         while !c.is_empty() {
@@ -110,8 +110,8 @@ impl Pipe {
         Ok(())
     }
 
-    /// Returns the next fragment of an answer, or its first `len` bytes; and whether it
-    /// is whole.
+    /// Returns the next fragment of an answer, or its first `len` bytes. Also returns whether that
+    /// completes the fragment.
     ///
     /// # Errors
     /// `PIPE_EMPTY`.
@@ -246,11 +246,11 @@ impl Pipe {
     }
 }
 
-/// What becomes of a presentation context.
+/// The result for a presentation context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Bound {
     Yes,
-    /// With the reason.
+    /// Refused, with the reason.
     No(u16),
 }
 

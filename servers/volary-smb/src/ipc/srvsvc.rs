@@ -19,13 +19,13 @@ const PLATFORM: u32 = 500;
 /// `SV_TYPE_WORKSTATION`, `SV_TYPE_SERVER`, `SV_TYPE_SERVER_NT`.
 const SERVER_TYPE: u32 = 0x1 | 0x2 | 0x8000;
 
-/// A call that is not carried out.
+/// An error of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// There is no such call.
+    /// There is no such operation.
     Operation,
     Args,
-    /// Nothing was bound before.
+    /// The client has not bound the interface.
     Unbound,
 }
 
@@ -35,17 +35,17 @@ impl From<Short> for Fault {
     }
 }
 
-/// A share as it is listed.
+/// A share in a list.
 struct Listed<'a> {
     name: &'a str,
     kind: u32,
     remark: &'a str,
 }
 
-/// Carries out a call: its results.
+/// Carries out a call. Returns its results.
 pub(super) fn call(caller: Caller<'_>, operation: u16, args: &[u8]) -> Result<Vec<u8>, Fault> {
     let mut args = Args::new(args);
-    // Each call begins with the server's name, which says nothing new.
+    // Each call begins with the server's name, which is already known.
     let mut unnamed = || args.pointed(Args::string).map(|_| ());
     match operation {
         SHARE_ENUM => {
@@ -81,12 +81,12 @@ fn listed(caller: Caller<'_>) -> Vec<Listed<'_>> {
     shares.chain([pipes]).collect()
 }
 
-/// `NetrShareEnum`.
+/// Carries out `NetrShareEnum`.
 fn share_enum(caller: Caller<'_>, args: &mut Args<'_>) -> Result<Vec<u8>, Fault> {
     let (level, _switch) = (args.u32()?, args.u32()?);
     let container = args.pointed(|args| {
         let (_count, array) = (args.u32()?, args.u32()?);
-        // The array is for the answer: in a request, its pointer is null.
+        // The array is for the answer, so its pointer must be null in a request.
         if array == 0 { Ok(()) } else { Err(Short) }
     });
     container?;
@@ -116,7 +116,7 @@ fn share_enum(caller: Caller<'_>, args: &mut Args<'_>) -> Result<Vec<u8>, Fault>
     Ok(out.done())
 }
 
-/// `SHARE_INFO_0` or `SHARE_INFO_1`.
+/// Appends `SHARE_INFO_0` or `SHARE_INFO_1`.
 fn one_share(out: &mut Results, share: &Listed<'_>, level: u32) {
     out.string(share.name);
     if level >= 1 {
@@ -124,7 +124,7 @@ fn one_share(out: &mut Results, share: &Listed<'_>, level: u32) {
     }
 }
 
-/// `NetrShareGetInfo`.
+/// Carries out `NetrShareGetInfo`.
 fn share_get_info(caller: Caller<'_>, args: &mut Args<'_>) -> Result<Vec<u8>, Fault> {
     let name = args.string()?;
     let level = args.u32()?;
@@ -151,7 +151,7 @@ fn share_get_info(caller: Caller<'_>, args: &mut Args<'_>) -> Result<Vec<u8>, Fa
     Ok(out.done())
 }
 
-/// `NetrServerGetInfo`.
+/// Carries out `NetrServerGetInfo`.
 fn server_get_info(caller: Caller<'_>, args: &mut Args<'_>) -> Result<Vec<u8>, Fault> {
     let level = args.u32()?;
     let mut out = Results::default();

@@ -1,21 +1,21 @@
-//! [`Body`]: what follows a reply's header, in memory that has room for the header.
+//! [`Body`]: the part after a reply's header, in memory that also has room for the header.
 //!
-//! So a reply is signed, sealed and sent as one piece, wherever its bytes came from.
+//! So a reply is signed, sealed and sent in one piece, wherever its bytes came from.
 
 use super::header::HEADER_LEN;
 
 /// The body of a reply.
 #[derive(Debug)]
 pub(crate) struct Body {
-    /// From where the header will be.
+    /// The message, with room for the header at its start.
     message: Vec<u8>,
 }
 
 impl Body {
-    /// How many bytes of a message are left for the header.
+    /// The bytes that are reserved for the header.
     pub(crate) const ROOM: usize = HEADER_LEN;
 
-    /// Returns what follows the first [`ROOM`](Self::ROOM) bytes.
+    /// Returns the body after the first [`ROOM`](Self::ROOM) bytes.
     pub(crate) fn of_message(mut message: Vec<u8>) -> Self {
         let len = message.len().max(Self::ROOM);
         message.resize(len, 0);
@@ -26,13 +26,13 @@ impl Body {
         self.message.get(Self::ROOM..).unwrap_or_default()
     }
 
-    /// Zeros up to a multiple of 8 bytes.
+    /// Pads with zeros to a multiple of 8 bytes.
     pub(crate) fn pad(&mut self) {
         let padded = self.message.len().next_multiple_of(8);
         self.message.resize(padded, 0);
     }
 
-    /// Returns the whole message, with its header.
+    /// Returns the whole message, after storing its header.
     pub(crate) fn with_header(&mut self, header: &[u8; HEADER_LEN]) -> &mut [u8] {
         for (to, from) in self.message.iter_mut().zip(header) {
             *to = *from;
@@ -40,7 +40,7 @@ impl Body {
         &mut self.message
     }
 
-    /// Returns the whole message, of which the header was put there.
+    /// Returns the whole message, whose header was stored before.
     pub(crate) fn message(&self) -> &[u8] {
         &self.message
     }

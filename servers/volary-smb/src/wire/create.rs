@@ -1,4 +1,4 @@
-//! What requests and responses of CREATE are made of (MS-SMB2 2.2.13, 2.2.14).
+//! Elements of requests and responses of CREATE (MS-SMB2 2.2.13, 2.2.14).
 
 /// `CreateOptions`.
 pub(crate) mod option {
@@ -9,9 +9,9 @@ pub(crate) mod option {
     pub(crate) const OPEN_REPARSE_POINT: u32 = 0x20_0000;
     /// `FILE_CREATE_TREE_CONNECTION`, `FILE_OPEN_BY_FILE_ID`, `FILE_RESERVE_OPFILTER`.
     pub(crate) const UNSUPPORTED: u32 = 0x10_2080;
-    /// Bits that mean nothing.
+    /// Bits without a meaning.
     pub(crate) const INVALID: u32 = 0xff00_0000;
-    /// What `FileModeInformation` tells of them.
+    /// The bits that `FileModeInformation` has.
     pub(crate) const MODE: u32 = 0x103e;
 }
 
@@ -39,12 +39,12 @@ impl Disposition {
         })
     }
 
-    /// Returns whether what is there loses its content.
+    /// Returns whether an existing file loses its content.
     pub(crate) fn truncates(self) -> bool {
         matches!(self, Self::Supersede | Self::Overwrite | Self::OverwriteIf)
     }
 
-    /// Returns whether what is not there is made.
+    /// Returns whether a missing file is created.
     pub(crate) fn makes(self) -> bool {
         !matches!(self, Self::Open | Self::Overwrite)
     }

@@ -1,10 +1,10 @@
-//! [`Cursor`]: reading what others wrote.
+//! [`Cursor`]: parses bytes from a client.
 
-/// Bytes that are not there: a request that is shorter than it says.
+/// Bytes are missing, or malformed: a request is shorter than it says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Short;
 
-/// A place in bytes, which moves on as they are read. Numbers are little-endian.
+/// A position in bytes, which advances as they are read. Numbers are little-endian.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cursor<'a>(&'a [u8]);
 
@@ -13,7 +13,7 @@ impl<'a> Cursor<'a> {
         Self(bytes)
     }
 
-    /// Returns what has not been read yet.
+    /// Returns the unread bytes.
     pub(crate) fn rest(&self) -> &'a [u8] {
         self.0
     }
@@ -55,7 +55,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// `len` bytes of `bytes` from `offset` on: how requests point to their parts.
+/// Returns `len` bytes of `bytes` from `offset` on, which is how requests refer to their parts.
 pub(crate) fn part(bytes: &[u8], offset: usize, len: usize) -> Result<&[u8], Short> {
     bytes
         .get(offset..)

@@ -16,7 +16,7 @@ pub enum Dialect {
 }
 
 impl Dialect {
-    /// From the oldest to the newest.
+    /// All dialects, from the oldest to the newest.
     pub const ALL: [Self; 5] = [
         Self::Smb202,
         Self::Smb210,
@@ -25,7 +25,7 @@ impl Dialect {
         Self::Smb311,
     ];
 
-    /// Returns the number that stands for it on the wire.
+    /// Returns its number in the protocol.
     pub const fn code(self) -> u16 {
         match self {
             Self::Smb202 => 0x0202,

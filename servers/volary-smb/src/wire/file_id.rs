@@ -1,8 +1,8 @@
-//! [`FileId`]: how opens are named.
+//! [`FileId`]: the id of an open.
 
 use super::{Cursor, Short};
 
-/// How an open is named on the wire (`SMB2_FILEID`).
+/// The id of an open in the protocol (`SMB2_FILEID`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct FileId {
     pub(crate) persistent: u64,
@@ -10,16 +10,16 @@ pub(crate) struct FileId {
 }
 
 impl FileId {
-    /// Stands for the file of the request before, in a related request.
+    /// Means the previous request's file, in a related request.
     pub(crate) const PREVIOUS: Self = Self {
         persistent: u64::MAX,
         volatile: u64::MAX,
     };
 
-    /// Reads one.
+    /// Parses an id.
     ///
     /// # Errors
-    /// [`Short`] if it is not there.
+    /// [`Short`] if bytes are missing.
     pub(crate) fn read(c: &mut Cursor<'_>) -> Result<Self, Short> {
         Ok(Self {
             persistent: c.u64()?,

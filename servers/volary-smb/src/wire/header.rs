@@ -2,9 +2,9 @@
 
 use super::{Cursor, Out, Short};
 
-/// Its length.
+/// The length of the header.
 pub(crate) const HEADER_LEN: usize = 64;
-/// Where the signature lies in it.
+/// The offset of the signature in the header.
 pub(crate) const SIGNATURE_AT: usize = 48;
 /// `ProtocolId` of a message.
 pub(crate) const MAGIC: [u8; 4] = *b"\xFESMB";
@@ -82,7 +82,7 @@ impl Command {
     }
 }
 
-/// The header, but for its signature.
+/// A header without its signature.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Header {
     pub(crate) credit_charge: u16,
@@ -92,21 +92,21 @@ pub(crate) struct Header {
     /// `CreditRequest` or `CreditResponse`.
     pub(crate) credits: u16,
     pub(crate) flags: u32,
-    /// Bytes from this header to the next one; 0 in the last message.
+    /// Bytes from this header to the next one, or 0 in the last message.
     pub(crate) next_command: u32,
     pub(crate) message_id: u64,
-    /// With [`flags::ASYNC`]; otherwise 0.
+    /// The asynchronous id, with [`flags::ASYNC`]. Otherwise 0.
     pub(crate) async_id: u64,
-    /// Without [`flags::ASYNC`]; otherwise 0.
+    /// The tree's id, without [`flags::ASYNC`]. Otherwise 0.
     pub(crate) tree_id: u32,
     pub(crate) session_id: u64,
 }
 
 impl Header {
-    /// Reads a header; its `ProtocolId` has been looked at.
+    /// Parses a header whose `ProtocolId` has been checked.
     ///
     /// # Errors
-    /// [`Short`] also if `StructureSize` is wrong.
+    /// [`Short`], also if `StructureSize` is wrong.
     pub(crate) fn parse(message: &[u8]) -> Result<Self, Short> {
         let mut c = Cursor::new(message);
         c.skip(4)?;

@@ -12,12 +12,12 @@ pub(crate) struct Request<'a> {
     pub(crate) file: FileId,
     pub(crate) input: &'a [u8],
     pub(crate) output_max: u32,
-    /// Not set for an IOCTL that is no FSCTL.
+    /// Whether the IOCTL is an FSCTL.
     pub(crate) is_fsctl: bool,
 }
 
 impl<'a> Request<'a> {
-    /// Reads a request, from its header on.
+    /// Parses a request, from its header on.
     pub(crate) fn parse(message: &'a [u8]) -> Result<Self, Short> {
         let mut c = Cursor::new(message.get(HEADER_LEN..).ok_or(Short)?);
         if c.u16()? != 57 {

@@ -1,4 +1,4 @@
-//! What is on the wire: bytes become checked types here, and nowhere else. Uses no other room.
+//! The wire format: only here are bytes converted to checked types. Uses no other room.
 //!
 //! Structures keep the field names of MS-SMB2 and MS-FSCC.
 

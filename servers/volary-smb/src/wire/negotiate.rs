@@ -18,10 +18,10 @@ pub(crate) mod security_mode {
     pub(crate) const SIGNING_REQUIRED: u16 = 2;
 }
 
-/// `DialectRevision` for "some SMB2", in answer to SMB1.
+/// `DialectRevision` for any SMB2 dialect, in the answer to SMB1.
 pub(crate) const ANY_SMB2: u16 = 0x02FF;
 const SMB311: u16 = 0x0311;
-/// Nobody names so many dialects or contexts, or things in a context.
+/// The most dialects, contexts, and entries of a context. No real client has more.
 const COUNT_MAX: u16 = 64;
 
 const PREAUTH: u16 = 1;
@@ -39,10 +39,10 @@ pub(crate) struct Request {
     pub(crate) contexts: Contexts,
 }
 
-/// What contexts say that matters here.
+/// The relevant content of the contexts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Contexts {
-    /// Whether there is one about pre-authentication integrity.
+    /// Whether there is a context for pre-authentication integrity.
     pub(crate) has_preauth: bool,
     /// Whether it offers SHA-512.
     pub(crate) has_sha512: bool,
@@ -51,7 +51,7 @@ pub(crate) struct Contexts {
 }
 
 impl Request {
-    /// Reads a request, from its header on.
+    /// Parses a request, from its header on.
     ///
     /// # Errors
     /// `INVALID_PARAMETER`.
@@ -113,7 +113,7 @@ impl Contexts {
         Ok(all)
     }
 
-    /// Returns a kind that is given twice makes no sense; other kinds are left alone.
+    /// Adds a context. A context that is given twice is invalid, and unknown kinds are ignored.
     fn add(&mut self, kind: u16, data: &[u8]) -> Result<(), Short> {
         let mut c = Cursor::new(data);
         match kind {
@@ -155,15 +155,15 @@ pub(crate) struct Response {
     pub(crate) system_time: u64,
     /// The first token of the logon.
     pub(crate) token: Vec<u8>,
-    /// With 3.1.1 only.
+    /// Only with 3.1.1.
     pub(crate) contexts: Option<Chosen>,
 }
 
-/// What contexts of a response say.
+/// The content of a response's contexts.
 #[derive(Clone, Debug)]
 pub(crate) struct Chosen {
     pub(crate) salt: [u8; 32],
-    /// Given if the client asked: 0 for none that both have.
+    /// The chosen algorithms, if the client offered any. 0 means that no cipher is common.
     pub(crate) cipher: Option<u16>,
     pub(crate) signing: Option<u16>,
 }
@@ -209,7 +209,7 @@ impl Chosen {
     }
 }
 
-/// Returns the dialects that an SMB1 NEGOTIATE names (MS-CIFS 2.2.4.52.1).
+/// Returns the dialects in an SMB1 NEGOTIATE (MS-CIFS 2.2.4.52.1).
 ///
 /// # Errors
 /// [`Short`] for any other SMB1 message.
@@ -229,7 +229,7 @@ pub(crate) fn smb1_dialects(message: &[u8]) -> Result<Vec<&[u8]>, Short> {
     Ok(all.filter_map(|name| name.strip_prefix(&[2])).collect())
 }
 
-/// What a client asks to have validated (2.2.31.4).
+/// The negotiation that a client wants validated (2.2.31.4).
 #[derive(Debug)]
 pub(crate) struct Validate {
     pub(crate) capabilities: u32,

@@ -1,6 +1,6 @@
-//! [`Out`]: writing what others read.
+//! [`Out`]: encodes bytes for a client.
 
-/// Bytes being written. Numbers are little-endian.
+/// Bytes that are being encoded. Numbers are little-endian.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Out(Vec<u8>);
 
@@ -44,21 +44,21 @@ impl Out {
         self
     }
 
-    /// Zeros up to the next multiple of `step` from the start.
+    /// Pads with zeros to the next multiple of `step` from the start.
     pub(crate) fn align(&mut self, step: usize) -> &mut Self {
         self.0.resize(self.0.len().next_multiple_of(step), 0);
         self
     }
 
-    /// Puts a number where four bytes were left for it.
+    /// Stores a number in four bytes that were reserved for it.
     ///
     /// # Panics
-    /// If they were not: `at` is the caller's own, never from the wire.
+    /// If they were not. `at` is always the caller's own, and never from a client.
     pub(crate) fn put_u32(&mut self, at: usize, value: u32) {
         self.0[at..at + 4].copy_from_slice(&value.to_le_bytes());
     }
 
-    /// Returns what was written.
+    /// Returns the encoded bytes.
     pub(crate) fn done(self) -> Vec<u8> {
         self.0
     }
@@ -69,10 +69,10 @@ pub(crate) fn utf16(text: &str) -> Vec<u8> {
     text.encode_utf16().flat_map(u16::to_le_bytes).collect()
 }
 
-/// Returns a length as the wire has it.
+/// Returns a length as a 32-bit number.
 ///
 /// # Panics
-/// If it has more than 32 bits: replies are bounded far below.
+/// If it needs more than 32 bits. Replies are limited far below that.
 pub(crate) fn len32(len: usize) -> u32 {
     u32::try_from(len).expect("a reply is shorter than 4 GiB")
 }

@@ -4,9 +4,9 @@ use super::cursor::part;
 use super::header::HEADER_LEN;
 use super::{Cursor, Out, Short};
 
-/// `Flags`: the session is of another connection.
+/// `Flags`: the session belongs to another connection.
 pub(crate) const BINDING: u8 = 1;
-/// `SessionFlags`: messages are to be encrypted.
+/// `SessionFlags`: messages must be encrypted.
 pub(crate) const ENCRYPT_DATA: u16 = 4;
 
 /// A request.
@@ -19,7 +19,7 @@ pub(crate) struct Request<'a> {
 }
 
 impl<'a> Request<'a> {
-    /// Reads a request, from its header on.
+    /// Parses a request, from its header on.
     pub(crate) fn parse(message: &'a [u8]) -> Result<Self, Short> {
         let mut c = Cursor::new(message.get(HEADER_LEN..).ok_or(Short)?);
         if c.u16()? != 25 {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What a reply says of how a request went.
+/// The result of a request in a reply.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Status(pub(crate) u32);
 

@@ -1,4 +1,4 @@
-//! What Linux does beyond what every UNIX does.
+//! The host's calls on Linux, beyond those of every UNIX.
 
 use rustix::fd::{AsFd, AsRawFd};
 use rustix::fs::{Advice, FallocateFlags, OFlags, fcntl_getfl, fcntl_setfl, fstat, major, minor};
@@ -7,11 +7,11 @@ use std::fs::File;
 use std::io::Result;
 use std::num::NonZeroU64;
 
-/// Bytes of a page as the host counts them.
+/// Bytes of a page in the host's page cache.
 const PAGE: u64 = 4096;
 
-/// Returns how many pages of a range of a file the host has in its page cache, and how many there are; `None` where it cannot tell
-/// (before Linux 6.5).
+/// Returns how many pages of a file's range are in the host's page cache, and how many the range
+/// has. Returns `None` if the host cannot tell (before Linux 6.5).
 #[expect(unsafe_code, reason = "no safe cachestat")]
 pub fn cached_pages(file: impl AsFd, offset: u64, len: u64) -> Option<(u64, u64)> {
     const CACHESTAT: libc::c_long = 451;
@@ -36,10 +36,10 @@ pub(crate) fn sector_size(device: &File) -> u32 {
     rustix::fs::ioctl_blksszget(device).unwrap_or(512)
 }
 
-/// Makes a hole in a file: what was there reads as zeros. Returns false if the file's system cannot.
+/// Makes a hole in a file, which reads as zeros. Returns false if the file system cannot.
 ///
 /// # Errors
-/// If the device below failed.
+/// `EIO` if the device below failed.
 pub(crate) fn punch(file: &File, offset: u64, len: u64) -> Result<bool> {
     let how = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
     match rustix::fs::fallocate(file, how, offset, len) {
@@ -49,14 +49,15 @@ pub(crate) fn punch(file: &File, offset: u64, len: u64) -> Result<bool> {
     }
 }
 
-/// Asks the host to read a range into its page cache. A hint: what goes wrong is told by the read.
+/// Asks the host to read a range into its page cache. This is only a hint, and the read reports any
+/// error.
 pub(crate) fn will_read(file: &File, offset: u64, len: u64) {
     if let Some(len) = NonZeroU64::new(len) {
         let _ = rustix::fs::fadvise(file, offset, Some(len), Advice::WillNeed);
     }
 }
 
-/// Returns a file anew, past the page cache, if the host can.
+/// Reopens a file to bypass the page cache, if the host can.
 pub(crate) fn past_cache(file: &File, read_only: bool) -> Option<File> {
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     let mut how = File::options();
@@ -66,7 +67,7 @@ pub(crate) fn past_cache(file: &File, read_only: bool) -> Option<File> {
     Some(opened)
 }
 
-/// Returns the process that holds a lock on `file`, where the host says which.
+/// Returns the process that holds a lock on `file`, if the host tells it.
 pub(crate) fn holder(file: &File) -> Option<u32> {
     let stat = fstat(file).ok()?;
     let table = std::fs::read_to_string("/proc/locks").ok()?;
@@ -74,8 +75,8 @@ pub(crate) fn holder(file: &File) -> Option<u32> {
     holder_in(&table, &format!("{major:02x}:{minor:02x}:{}", stat.st_ino))
 }
 
-/// Finds the holder of a lock in the text of `/proc/locks`: `1: FLOCK ADVISORY WRITE 4711 08:01:123
-/// 0 EOF`. Those that wait have a `->` after the number.
+/// Finds the holder of a lock in the text of `/proc/locks`, with lines such as `1: FLOCK ADVISORY
+/// WRITE 4711 08:01:123 0 EOF`. Waiting processes have a `->` after the number.
 fn holder_in(table: &str, file: &str) -> Option<u32> {
     table.lines().find_map(|line| {
         let mut words = line.split_ascii_whitespace().skip(1);
@@ -84,7 +85,7 @@ fn holder_in(table: &str, file: &str) -> Option<u32> {
         }
         let id = words.nth(2)?;
         let is_it = words.next() == Some(file);
-        // A process of another namespace has no number here.
+        // A process in another PID namespace has no number here.
         id.parse().ok().filter(|id| is_it && *id > 0)
     })
 }

@@ -1,9 +1,9 @@
-//! What is asked of the host's system, beyond what the standard library asks of every one.
+//! Calls of the host's system beyond the portable part of the standard library.
 //!
 //! | module | what |
 //! |---|---|
 //! | `unix`, `windows` | opening, reading and writing at an offset |
-//! | `linux`, `plain` | holes, sectors, read-ahead, the page cache; and where there is none of these |
+//! | `linux`, `plain` | holes, sectors, read-ahead, the page cache; and substitutes without these |
 
 #[cfg(target_os = "linux")]
 mod linux;
@@ -31,7 +31,7 @@ pub(super) use windows::{kind_of, names, open, write_parts};
 #[cfg(windows)]
 pub(crate) use windows::{read_exact_at, write_all_at};
 
-/// What is at a path that was opened.
+/// The kind of a file that was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FileType {
     Regular,

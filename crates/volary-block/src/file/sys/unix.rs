@@ -1,4 +1,4 @@
-//! Files as every UNIX has them.
+//! Calls on files that every UNIX has.
 
 use super::FileType;
 use rustix::fs::{Mode, OFlags};
@@ -8,10 +8,10 @@ use std::io::{IoSlice, Result};
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
 use std::path::Path;
 
-/// Most parts of one gathered write: the host's `IOV_MAX`.
+/// The most parts of one gathered write: the host's `IOV_MAX`.
 const PARTS_MAX: usize = 1024;
 
-/// Opens a file. One that waits for others, as a fifo does for a writer, is opened at once.
+/// Opens a file without blocking, even a fifo that has no writer.
 pub(crate) fn open(path: &Path, read_only: bool) -> Result<File> {
     let access = match read_only {
         true => OFlags::RDONLY,
@@ -21,7 +21,7 @@ pub(crate) fn open(path: &Path, read_only: bool) -> Result<File> {
     Ok(File::from(rustix::fs::open(path, flags, Mode::empty())?))
 }
 
-/// Returns what a file is.
+/// Returns the kind of a file.
 pub(crate) fn kind_of(had: &Metadata) -> FileType {
     match had.file_type() {
         kind if kind.is_file() => FileType::Regular,
@@ -31,7 +31,7 @@ pub(crate) fn kind_of(had: &Metadata) -> FileType {
     }
 }
 
-/// Returns how many names a file has: none once it was removed.
+/// Returns the number of names of a file. It is 0 once the file was removed.
 pub(crate) fn names(had: &Metadata) -> u64 {
     had.nlink()
 }
@@ -46,7 +46,7 @@ pub(crate) fn write_all_at(file: &File, data: &[u8], offset: u64) -> Result<()> 
     file.write_all_at(data, offset)
 }
 
-/// Writes parts one after the other, all in one call of the host's where it takes them.
+/// Writes parts one after the other, in as few calls as the host permits.
 pub(crate) fn write_parts(file: &File, parts: &[&[u8]], offset: u64) -> Result<()> {
     let mut at = offset;
     for some in parts.chunks(PARTS_MAX) {

@@ -1,4 +1,4 @@
-//! Files as Windows has them.
+//! Calls on files of Windows.
 
 use super::FileType;
 use std::fs::{File, Metadata};
@@ -11,7 +11,7 @@ pub(crate) fn open(path: &Path, read_only: bool) -> Result<File> {
     File::options().read(true).write(!read_only).open(path)
 }
 
-/// Returns what a file is. Volumes and disks are no files here.
+/// Returns the kind of a file. Volumes and disks are not files here.
 pub(crate) fn kind_of(had: &Metadata) -> FileType {
     match had.file_type() {
         kind if kind.is_file() => FileType::Regular,
@@ -20,7 +20,7 @@ pub(crate) fn kind_of(had: &Metadata) -> FileType {
     }
 }
 
-/// Returns how many names a file has: the system keeps one that is open from being removed.
+/// Returns 1, because the system does not let an open file be removed.
 pub(crate) fn names(_: &Metadata) -> u64 {
     1
 }

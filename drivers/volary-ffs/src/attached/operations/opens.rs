@@ -9,14 +9,14 @@ use crate::tree::names::Tree;
 use volary_block::Stage;
 use volary_core::{Ctx, Error, Extent, FileKind, Kind, Mode, NodeId, OpenId, Place, Result};
 
-/// Pointers of a file that one call looks at to tell where its bytes lie: 8 GiB in blocks of 8 KiB.
+/// Pointers of a file that one call visits to find where its bytes lie: 8 GiB in blocks of 8 KiB.
 const POINTERS_MAX: u64 = 1 << 20;
 
 impl State {
-    /// Adds an open of an inode, which stays in memory for as long.
+    /// Adds an open of an inode, which stays in memory while it is open.
     ///
     /// # Errors
-    /// `Stale` for inode 0, which is none.
+    /// `Stale` for inode 0, which does not exist.
     fn add_open(&mut self, cx: &Ctx<'_>, inode: &Inode, mode: Mode) -> Result<OpenId> {
         let open = Open {
             id: inode.id()?,
@@ -35,8 +35,8 @@ impl Attached {
     /// Opens a node.
     ///
     /// # Errors
-    /// `Stale`; `ReadOnly`; `IsDir` for writing a directory; `Invalid` for what is neither
-    /// file nor directory; `Unsupported` for a snapshot; `Corrupt`; `Io`.
+    /// `Stale`; `ReadOnly`; `IsDir` for writing a directory; `Invalid` for a node that is neither a
+    /// file nor a directory; `Unsupported` for a snapshot; `Corrupt`; `Io`.
     pub(crate) fn open(&self, cx: &Ctx<'_>, id: NodeId, mode: Mode) -> Result<OpenId> {
         let mut guard = self.state.write();
         let state = &mut *guard;
@@ -59,7 +59,7 @@ impl Attached {
     }
 
     /// Changes the volume as [`change`](Self::change) does, and opens the file that `act` finds or
-    /// makes: nobody can remove it in between.
+    /// makes. Nobody can remove the file in between.
     ///
     /// # Errors
     /// As [`change`](Self::change).
@@ -78,7 +78,7 @@ impl Attached {
         })
     }
 
-    /// Ends an open. A node that has no name goes with its last.
+    /// Closes an open. A node without a name is freed with its last open.
     ///
     /// # Errors
     /// `Stale`; `Corrupt`; `Io`.
@@ -120,7 +120,8 @@ impl Attached {
         result
     }
 
-    /// Where a file's bytes lie. What was written to it is there.
+    /// Returns where a file's bytes lie on the device. Writes to it that were cached are on the
+    /// device then.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
@@ -136,7 +137,7 @@ impl Attached {
         })
     }
 
-    /// The same of an inode.
+    /// Does the same as [`extents`](Self::extents) for an inode.
     ///
     /// # Errors
     /// As [`extents`](Self::extents).
@@ -160,7 +161,7 @@ impl Attached {
             Ok(())
         })?;
         let end = offset.saturating_add(len).min(inode.size);
-        // Who wants to know more asks from there on.
+        // The rest is not known yet. The caller can ask again from there.
         if known < end {
             out.push(Extent {
                 offset: known,

@@ -5,8 +5,8 @@ use crate::disk::ondisk::UFS_ROOTINO;
 use volary_core::{Finding, Severity};
 
 impl Names<'_, '_> {
-    /// A directory has one name, and `..` leads to where it is. One that was moved has two
-    /// after a power cut: it is where `..` says.
+    /// Leaves each directory one name, and lets `..` lead to that name's directory. After a power
+    /// cut, a moved directory has two names, and `..` says which one is right.
     pub(super) fn names_of_directories(&mut self) {
         let mut all: Vec<_> = std::mem::take(&mut self.twins).into_iter().collect();
         all.sort_unstable();

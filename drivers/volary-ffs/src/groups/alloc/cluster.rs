@@ -1,4 +1,4 @@
-//! Clusters: blocks in a row, of which 4.4BSD's cylinder groups keep count.
+//! Clusters: runs of consecutive blocks, which 4.4BSD's cylinder groups count.
 
 use super::Alloc;
 use super::field::Field;
@@ -10,9 +10,9 @@ use crate::inodes::blocks::Reader;
 use volary_core::Result;
 
 impl Alloc {
-    /// Takes `count` blocks in a row, each a piece of its own: in the group that is wished
-    /// for, from what is wished for on; else in one found by quadratic rehash; else in any
-    /// (`ffs_clusteralloc`). Gives the first fragment; `None` if there is no such cluster.
+    /// Allocates `count` consecutive blocks, each a piece of its own (`ffs_clusteralloc`). Searches
+    /// the wished group from the wished place on, then groups found by quadratic rehash, then all.
+    /// Returns the first fragment, or `None` if there is no such cluster.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
@@ -26,7 +26,7 @@ impl Alloc {
         let enough = i64::try_from(count).unwrap_or(i64::MAX);
         let mut near = Some(wish.near);
         for number in Self::order(volume, wish.group) {
-            // The head is to go on in one direction: what is before counts last.
+            // The disk's head should move in one direction, so blocks before the wish come last.
             let from = near
                 .take()
                 .map_or(0, |near| near.saturating_sub(volume.base(number)));
@@ -38,7 +38,7 @@ impl Alloc {
                 .field(volume, number, wish.owner())
                 .and_then(|field| find(&field, volume, count, from / volume.frag));
             let Some(block) = found else {
-                // What is kept may be given back.
+                // The bound holds only without reservations, because these may be dropped.
                 if from == 0 && self.kept.lowest().is_none() {
                     self.set_maxcluster(number, count - 1);
                 }
@@ -52,7 +52,7 @@ impl Alloc {
         Ok(None)
     }
 
-    /// Takes a block of a group that is free.
+    /// Allocates a free block of a group.
     fn take_whole(&mut self, reader: &Reader<'_>, number: u64, block: u64) -> Result<()> {
         let volume = reader.volume;
         self.fresh.insert(volume.base(number) + block * volume.frag);
@@ -77,8 +77,8 @@ impl Alloc {
     }
 }
 
-/// Returns the first of `count` free blocks in a row of a group, from block `from` on. The counts of
-/// clusters tell whether to look; the map of fragments, what is free.
+/// Returns the first of `count` consecutive free blocks of a group, from block `from` on. The
+/// counts of clusters tell whether a search can succeed. The map of fragments tells what is free.
 fn find(field: &Field<'_>, volume: &Volume, count: u64, from: u64) -> Option<u64> {
     let group = &field.tally.group;
     let sum = |len: u64| {

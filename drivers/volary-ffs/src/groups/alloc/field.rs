@@ -1,4 +1,4 @@
-//! What is free of a group, to one who looks for room there.
+//! The free blocks of a group from the view of one file.
 
 use super::Alloc;
 use crate::disk::ondisk::ocg;
@@ -8,10 +8,10 @@ use crate::groups::tally::Tally;
 use std::ops::Range;
 use volary_block::Reservations;
 
-/// Rows of free blocks that a search for a long one looks at in a group.
+/// Runs of free blocks that a search for a long one visits in a group.
 const ROWS: u32 = 1024;
 
-/// A group without what is kept for others.
+/// A group without the reservations of other files.
 pub(super) struct Field<'a> {
     pub(super) tally: &'a Tally,
     volume: &'a Volume,
@@ -22,7 +22,7 @@ pub(super) struct Field<'a> {
 }
 
 impl Alloc {
-    /// Returns a group that is in memory.
+    /// Returns a group that is in memory, as seen by `owner`.
     pub(super) fn field<'a>(
         &'a self,
         volume: &'a Volume,
@@ -40,30 +40,31 @@ impl Alloc {
 }
 
 impl Field<'_> {
-    /// Returns how many whole blocks the group has.
+    /// Returns the number of whole blocks in the group.
     pub(super) fn blocks(&self) -> u64 {
         self.tally.group.fragments / self.volume.frag
     }
 
-    /// Returns whether all of a block is free, whoever it is kept for.
+    /// Returns whether all of a block is free, regardless of reservations.
     fn is_whole(&self, block: u64) -> bool {
         let free = self.tally.free_of(self.volume, block);
         u64::from(free.count_ones()) == self.volume.frag
     }
 
-    /// Returns where the stretch of another ends that a block lies in: the block behind it.
+    /// Returns the end of the other file's reservation that a block lies in, as the block behind
+    /// it.
     fn others_end(&self, block: u64) -> Option<u64> {
         let at = self.base + block * self.volume.frag;
         let others = self.kept.others_at(at, self.owner)?;
         Some((others.end - self.base).div_ceil(self.volume.frag))
     }
 
-    /// Returns whether a block can be had as a whole.
+    /// Returns whether the owner can allocate a block as a whole.
     pub(super) fn is_free(&self, block: u64) -> bool {
         block < self.blocks() && self.is_whole(block) && self.others_end(block).is_none()
     }
 
-    /// Returns the first block of a range that can be had as a whole.
+    /// Returns the first block of a range that the owner can allocate as a whole.
     pub(super) fn first_free(&self, blocks: Range<u64>) -> Option<u64> {
         let frag = self.volume.frag;
         let some = |byte| byte == 0xff || byte != 0 && frag < 8;
@@ -82,7 +83,7 @@ impl Field<'_> {
         }
     }
 
-    /// Returns how many blocks from one that is free on can be had in a row, at most `most`.
+    /// Returns how many consecutive blocks can be allocated from a free one on, at most `most`.
     pub(super) fn row(&self, block: u64, most: u64) -> u64 {
         let at = self.base + block * self.volume.frag;
         let above = self.kept.others_above(at, self.owner) - at;
@@ -92,14 +93,15 @@ impl Field<'_> {
         row.count() as u64
     }
 
-    /// Returns how many blocks before one can be had in a row, at most `most`.
+    /// Returns how many consecutive blocks before this one can be allocated, at most `most`.
     pub(super) fn row_before(&self, block: u64, most: u64) -> u64 {
         let before = (block.saturating_sub(most)..block).rev();
         before.take_while(|&block| self.is_free(block)).count() as u64
     }
 
-    /// Returns the first row of `count` free blocks from block `from` on, else before it; else the longest
-    /// of the [`ROWS`] rows that it looks at: its first block and its length.
+    /// Returns the first run of `count` free blocks from block `from` on, or else before it. If
+    /// there is none, returns the longest of the [`ROWS`] runs visited. A run is given as its first
+    /// block and its length.
     pub(super) fn longest(&self, from: u64, count: u64) -> Option<(u64, u64)> {
         let mut best: Option<(u64, u64)> = None;
         let from = from.min(self.blocks());
@@ -123,12 +125,12 @@ impl Field<'_> {
         best
     }
 
-    /// Free room for `count` fragments: the first of them.
+    /// Returns the first of `count` free fragments in one block.
     pub(super) fn find(&self, count: u64, near: Option<u64>) -> Option<u64> {
         if count == self.volume.frag {
             return self.find_block(near);
         }
-        // The shortest runs that are long enough; whole blocks only when there is no other.
+        // Try the shortest runs that are long enough, and whole blocks only if there are none.
         let sums = self.tally.group.raw.cg_frsum.iter().enumerate();
         let len = sums.skip(usize::try_from(count).unwrap_or(1));
         let lens = len
@@ -138,8 +140,8 @@ impl Field<'_> {
         in_pieces.or_else(|| self.find_block(near))
     }
 
-    /// Returns a free block: that at `near`; the rotationally closest of its cylinder; the next of the
-    /// group.
+    /// Returns a free block: the one at `near`, the rotationally closest one of its cylinder, or
+    /// the next one of the group.
     fn find_block(&self, near: Option<u64>) -> Option<u64> {
         let (volume, group) = (self.volume, &self.tally.group);
         if group.raw.cg_cs[1] <= 0 {
@@ -180,7 +182,7 @@ impl Field<'_> {
     }
 }
 
-/// Returns the block of the same cylinder that comes under the head first after `block`.
+/// Returns the free block of the same cylinder that passes under the head first after `block`.
 fn closest(
     volume: &Volume,
     block: u64,

@@ -1,12 +1,12 @@
-//! Room ahead of files that grow.
+//! Reservations ahead of files that grow.
 //!
-//! The policies put a block behind the one before it, but of files that grow in turns each
-//! finds another's block there. So the blocks behind the last one of an open file are kept for
-//! it ([`Reservations`](volary_block::Reservations)), and a file that cannot go on where it
-//! ends goes on where as many are free in a row. The section of a file that they are in, and so
-//! their group, is chosen as ever.
+//! The policies put a block behind the one before it. If several files grow in turn, each finds
+//! another file's block there. So the blocks behind the last one of an open file are reserved for
+//! it ([`Reservations`](volary_block::Reservations)). A file that cannot grow in place continues in
+//! a run of free blocks of the same length. The policies still choose the section's group.
 //!
-//! Nothing is kept behind the first piece of a file: most are written once and closed.
+//! Nothing is reserved behind the first piece of a file, because most files are written once and
+//! closed.
 
 use super::{Alloc, Run};
 use crate::disk::volume::Volume;
@@ -15,23 +15,23 @@ use crate::inodes::blocks::Reader;
 use volary_block::Reservation;
 use volary_core::Result;
 
-/// Groups in which a search looks for a long stretch.
+/// Groups in which a search looks for a long run.
 const GROUPS: usize = 4;
 
-/// So often a file goes on at the next free block, without a search, after a search that
-/// found no stretch of a quarter of what was wished for.
+/// How many times files grow at the next free block without a search, after a search found no run
+/// of a quarter of the wished length.
 const REST: u32 = 128;
 
-/// Blocks before one that came first, for which room is kept as well.
+/// Most blocks for which room is reserved before the first one that was written.
 const BEFORE_MAX: u64 = 32;
 
 /// A file that grows through an open.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Grower {
     pub(crate) ino: u32,
-    /// The block that it gets.
+    /// The block that it gets now.
     pub(crate) lbn: u64,
-    /// How many it has.
+    /// How many blocks it has.
     pub(crate) blocks: u64,
     /// The time in seconds.
     pub(crate) now: i64,
@@ -42,7 +42,7 @@ impl Grower {
         self.ino.into()
     }
 
-    /// Returns where its block is to be in what is kept for it.
+    /// Returns the place of the file's block in a reservation.
     fn place_in(&self, kept: &Reservation, frag: u64) -> Option<u64> {
         let first = kept.first + self.lbn.checked_sub(kept.at)? * frag;
         kept.range().contains(&first).then_some(first)
@@ -50,8 +50,9 @@ impl Grower {
 }
 
 impl Alloc {
-    /// Returns the place for a block of a file that grows, with the block before it at `before`: where it
-    /// is wished for, if it is free and nobody else's; else at the start of a long stretch.
+    /// Returns the place for a block of a growing file, with the block before it at `before`. That
+    /// is the wished place, if it is free and not reserved for another file. Otherwise it is the
+    /// start of a long run.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
@@ -75,8 +76,8 @@ impl Alloc {
             Some(_) => 0,
             None => self.back(reader, grower),
         };
-        // In a new section a block comes where the policy says; else where the file goes on. One
-        // that comes before others needs room for them too.
+        // The first block of a section goes where the policy says, and others where the file ends.
+        // A block that is written before its predecessors needs room for them too.
         let next = behind.filter(|_| within > 0).unwrap_or(wish.near);
         let next = Some(next).filter(|_| back == 0);
         for place in goes_on.into_iter().chain(next).chain(apart) {
@@ -95,8 +96,8 @@ impl Alloc {
         })
     }
 
-    /// Keeps what is free behind a piece that a growing file has got, unless what is kept for it
-    /// goes on there.
+    /// Reserves the free room behind a piece of a growing file, unless an existing reservation of
+    /// the file continues there.
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
@@ -151,14 +152,15 @@ impl Alloc {
         Ok(())
     }
 
-    /// Returns whether a block of a file lies in a stretch of at least so many blocks that is kept for it.
+    /// Returns whether a block of a file lies in a run of at least `count` blocks that is reserved
+    /// for the file.
     pub(crate) fn is_in_row(&self, volume: &Volume, ino: u32, first: u64, count: u64) -> bool {
         let kept = self.kept.others_at(first, None);
         let own = self.kept.others_at(first, Some(ino.into()));
         own.is_none() && kept.is_some_and(|kept| kept.end - kept.start >= count * volume.frag)
     }
 
-    /// Returns where a block is to be in what is kept for its file, if that place fits.
+    /// Returns the block's place in the file's reservation, if that place fits.
     fn own_place(
         &mut self,
         reader: &Reader<'_>,
@@ -171,8 +173,8 @@ impl Alloc {
         grower.place_in(&kept, frag)
     }
 
-    /// For how many blocks before a growing file's block room is kept as well, if it comes before
-    /// them: those of its section that no reservation is for.
+    /// Returns how many blocks before this one need room too, because it is written before them:
+    /// those of its section that no reservation is for.
     fn back(&mut self, reader: &Reader<'_>, grower: &Grower) -> u64 {
         let lbn = grower.lbn;
         let within = self.policy.within_section(reader.volume, lbn);
@@ -189,12 +191,12 @@ impl Alloc {
         all.count() as u64
     }
 
-    /// Gives back what is kept for a file.
+    /// Drops the reservations of a file.
     pub(crate) fn give_up(&mut self, ino: u32) {
         self.kept.give_back(ino.into());
     }
 
-    /// Goes by other parameters from now on; what was kept by the old ones is given back.
+    /// Sets other parameters. Reservations made with the old ones are dropped.
     pub(crate) fn go_by(&mut self, policy: Policy) {
         self.policy = policy;
         self.kept.give_all_back();
@@ -207,7 +209,7 @@ impl Alloc {
         self.kept.ahead(grower.owner(), grower.blocks, free, bsize)
     }
 
-    /// Returns whether the block at `first` is free, and nobody else's.
+    /// Returns whether the block at `first` is free, and not reserved for another file.
     fn is_free_block(&mut self, reader: &Reader<'_>, first: u64, wish: Wish) -> Result<bool> {
         let volume = reader.volume;
         if first.saturating_add(volume.frag) > volume.size {
@@ -220,9 +222,9 @@ impl Alloc {
         Ok(field.is_some_and(|field| field.is_free(block)))
     }
 
-    /// Returns the first fragment of `count` free blocks in a row, and how many there are: in the group
-    /// that is wished for, from the place that is wished for on; else in others. Where there are
-    /// not so many, the longest row that it has seen.
+    /// Returns the first fragment of a run of `count` free blocks, and its length. Searches the
+    /// wished group from the wished place on, then other groups. If no run is long enough, returns
+    /// the longest one seen.
     fn seek(&mut self, reader: &Reader<'_>, wish: Wish, count: u64) -> Result<Option<(u64, u64)>> {
         if self.rest > 0 {
             self.rest -= 1;
@@ -246,7 +248,8 @@ impl Alloc {
             };
             if let Some((block, len)) = field.longest(from, count).filter(|f| f.1 > longest) {
                 best = Some((base + block * volume.frag, len));
-                // A file stays in its group while that has room.
+                // A file stays in its group while there is room, so a run of half the length will
+                // do.
                 if len * 2 >= count {
                     break;
                 }

@@ -1,4 +1,4 @@
-//! The examples of MS-NLMP 4.2, and forgeries of them.
+//! The examples of MS-NLMP 4.2, and forged variants of them.
 
 use super::*;
 use crate::crypto::NtHash;
@@ -58,7 +58,7 @@ fn the_examples_of_the_specification_hold() {
     );
 }
 
-/// 4.2.4.4: the signature of "Plaintext", whose text is sealed before it.
+/// 4.2.4.4: the signature of "Plaintext". Its text is encrypted before the checksum.
 #[test]
 fn signatures_are_those_of_the_specification() {
     let accepted = Accepted {
@@ -84,7 +84,7 @@ fn signatures_are_those_of_the_specification() {
         &key("signing").try_into().unwrap(),
         &[&[0; 4], &utf16("Plaintext")],
     );
-    // The checksum is sealed after the 18 bytes of the text.
+    // The checksum is encrypted after the 18 bytes of the text.
     let mut sealed = [0; 26];
     sealed[18..].copy_from_slice(&mac[..8]);
     rc4(&key("sealing").try_into().unwrap(), &mut sealed);
@@ -104,7 +104,7 @@ fn host(users: &[User]) -> Host<'_> {
     }
 }
 
-/// What a client says, in the place of `temp`'s names with flags that promise a
+/// The client's messages. In the place of `temp`'s names, the response has flags that announce a
 /// MIC.
 pub(crate) struct Client {
     pub(crate) negotiate: Vec<u8>,
@@ -180,7 +180,7 @@ fn negotiate_message() -> Vec<u8> {
     hex("4e544c4d53535000 01000000 05820862 0000000000000000 0000000000000000")
 }
 
-/// Returns an exchange up to the answer to the challenge, changed by `change`.
+/// Runs an exchange up to the answer to the challenge, which `change` modifies.
 fn exchange(client: &Client, change: impl Fn(&mut Vec<u8>)) -> Result<[u8; 16], Refused> {
     let users = users();
     let mut ntlm = Ntlm::default();

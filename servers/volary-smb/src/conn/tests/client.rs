@@ -1,4 +1,4 @@
-//! [`Client`]: a client that hands its messages over itself.
+//! [`Client`]: a client that passes its messages to the server itself.
 
 use crate::auth::tests::Client as Ntlm;
 use crate::client::Broken;
@@ -25,12 +25,12 @@ pub(super) struct Client {
     pub(super) next_id: u64,
     pub(super) session: u64,
     pub(super) tree: u32,
-    /// As the negotiation left it: what each session begins with.
+    /// The hash after the negotiation, from which each session starts.
     preauth: Preauth,
     pub(super) keys: Option<Keys>,
-    /// Whether messages are sealed.
+    /// Whether messages are encrypted.
     pub(super) seals: bool,
-    /// Changes each message of the logon on its way, if set.
+    /// If set, changes each message of the logon in transit.
     pub(super) tamper: Option<Tamper>,
 }
 
@@ -73,13 +73,13 @@ impl Client {
         }
     }
 
-    /// Hands a message over and takes the replies, if there are any.
+    /// Passes a message to the server. Returns the replies, if there are any.
     pub(super) fn exchange(&mut self, message: &[u8]) -> Result<Vec<Heard>, Broken> {
         dispatch::message(&self.conn, &self.worker, &mut message.to_vec(), None)?;
         self.hear()
     }
 
-    /// Returns the replies that have come.
+    /// Returns the replies that have arrived.
     pub(super) fn hear(&mut self) -> Result<Vec<Heard>, Broken> {
         let mut len = [0; 4];
         if self.socket.read_exact(&mut len).is_err() {
@@ -113,7 +113,7 @@ impl Client {
         }
     }
 
-    /// Puts bytes on the wire, for a connection that reads for itself.
+    /// Sends bytes over the socket, for a connection that reads them itself.
     pub(super) fn say(&mut self, bytes: &[u8]) {
         self.socket.write_all(bytes).expect("a connection");
     }
@@ -142,7 +142,7 @@ impl Client {
         [&header.emit()[..], body].concat()
     }
 
-    /// Returns a request as the session has it.
+    /// Returns a request that is signed or encrypted as the session requires.
     pub(super) fn secured(&mut self, command: Command, body: &[u8]) -> Vec<u8> {
         let message = self.request(command, 1, body);
         if self.seals {
@@ -175,7 +175,7 @@ impl Client {
         [header, message].concat()
     }
 
-    /// Sends a request as the session has it: the only reply.
+    /// Sends a request as the session requires. Returns the only reply.
     pub(super) fn ask(&mut self, command: Command, body: &[u8]) -> Result<Heard, Broken> {
         let message = self.secured(command, body);
         self.exchange(&message)?.pop().ok_or(Broken)
@@ -208,7 +208,7 @@ impl Client {
         out.done()
     }
 
-    /// NEGOTIATE and a first session.
+    /// Negotiates, and logs on to a first session.
     pub(super) fn log_on(
         &mut self,
         user: &'static str,
@@ -229,8 +229,7 @@ impl Client {
         Ok(())
     }
 
-    /// SESSION_SETUP of a new session, up to the keys and the check of the last reply's
-    /// signature.
+    /// Sets up a new session, up to the keys and the check of the last reply's signature.
     pub(super) fn set_up(
         &mut self,
         user: &'static str,

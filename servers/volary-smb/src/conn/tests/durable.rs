@@ -1,4 +1,4 @@
-//! Opens that outlive their connection, and requests that come twice.
+//! Opens that outlive their connection, and repeated requests.
 
 use super::client::{Client, Heard};
 use super::*;
@@ -65,7 +65,7 @@ fn close(client: &mut Client, id: [u8; 16]) -> Status {
     heard.expect("a reply").status()
 }
 
-/// The connection is lost: what its last thread does then is done.
+/// Loses the client's connection, and does what the connection's last thread would do.
 fn lose(client: &Client) {
     client.conn.link.close();
     client.conn.end_logons();
@@ -130,7 +130,7 @@ fn a_lost_open_is_given_back_to_its_user_alone() {
     assert_eq!(opens(&server), 0);
 }
 
-/// What a user calls a request by is no name of another's.
+/// A user's name for a request has no meaning for another user.
 #[test]
 fn a_request_is_known_again_to_its_user_alone() {
     let server = server(|_| {});

@@ -1,4 +1,4 @@
-//! Nothing that was changed on its way is accepted.
+//! Nothing that was changed in transit is accepted.
 
 use super::client::{Client, Heard, setup_body};
 use super::*;
@@ -8,7 +8,7 @@ use crate::conn::dispatch;
 use crate::wire::header::flags;
 use crate::wire::{Command, Status};
 
-/// Each way to sign or to seal: dialect, signing, cipher, whether to seal.
+/// All ways to sign or encrypt: dialect, signing, cipher, whether to encrypt.
 const WAYS: [(Dialect, Option<u16>, Option<u16>, bool); 10] = [
     (Dialect::Smb202, None, None, false),
     (Dialect::Smb210, None, None, false),
@@ -22,7 +22,7 @@ const WAYS: [(Dialect, Option<u16>, Option<u16>, bool); 10] = [
     (Dialect::Smb311, Some(1), Some(4), true),
 ];
 
-/// Requests of a session: the commands with bodies that would be answered.
+/// Returns valid requests of a session: commands with their bodies.
 fn requests() -> Vec<(Command, Vec<u8>)> {
     let mut tree = vec![9, 0, 0, 0, 72, 0, 14, 0];
     tree.extend("\\\\s\\IPC$"[..7].encode_utf16().flat_map(u16::to_le_bytes));
@@ -40,8 +40,8 @@ fn requests() -> Vec<(Command, Vec<u8>)> {
     ]
 }
 
-/// Returns what may come of a forged message: the end of the connection, nothing, or
-/// a reply that says no and is not signed.
+/// Returns whether a forged message was refused. It is if the connection ended, there was no reply,
+/// or the reply is an unsigned error.
 fn is_refused(outcome: &Result<Vec<Heard>, Broken>) -> bool {
     let Ok(replies) = outcome else {
         return true;
@@ -65,7 +65,8 @@ fn connect(server: &Server, way: (Dialect, Option<u16>, Option<u16>, bool)) -> C
 
 #[test]
 fn no_changed_bit_of_a_session_is_accepted() {
-    // All of them take minutes without optimisation: every seventh by default.
+    // Without optimisation, all of them would take minutes. By default, only every seventh is
+    // tried.
     let step = if std::env::var_os("VOLARY_SUITES").is_some() {
         1
     } else {
@@ -91,7 +92,7 @@ fn no_changed_bit_of_a_session_is_accepted() {
                     "{way:?} {command:?} bit {bit}: {outcome:?}"
                 );
                 mutants += 1;
-                // Ids are used up even so, and a forger is not listened to for long.
+                // Ids are used up even so, and the server tolerates only some forged messages.
                 if outcome.map_or(true, |replies| replies.is_empty()) || mutants % 8 == 0 {
                     client = connect(&server, way);
                 }
@@ -125,7 +126,7 @@ fn what_is_not_signed_or_signed_with_another_key_is_refused() {
     }
 }
 
-/// Returns whether the connection, reading it, knows who signed a message.
+/// Returns whether the connection knows the signer of a message after reading it.
 fn is_known(client: &mut Client, message: &[u8]) -> bool {
     let mut bytes = vec![0xFF; 7];
     let frame = std::thread::scope(|scope| {
@@ -161,7 +162,7 @@ fn the_signature_of_a_long_message_is_known_when_it_has_come() {
         assert!(!is_known(&mut client, &signed[..last]), "{way:?}");
         let mut bare = client.request(Command::Write, 1, &body);
         assert!(!is_known(&mut client, &bare), "{way:?}: not signed");
-        // The first of a compound, which the signature says nothing about.
+        // The first request of a compound, in which the signature covers only the request itself.
         bare[20..24].copy_from_slice(&100_000_u32.to_le_bytes());
         let compound = client.sign(bare);
         assert!(!is_known(&mut client, &compound), "{way:?}: a compound");
@@ -190,7 +191,7 @@ fn a_message_that_another_session_signed_is_refused() {
     }
 }
 
-/// The one that is refused says so under the keys of who sealed them both.
+/// The refusal of the first request is sealed with the keys of the session that sealed both.
 #[test]
 fn a_sealed_request_of_another_session_is_refused_and_the_next_is_done() {
     let server = Server::new(config(Dialect::Smb311)).expect("a server");
@@ -209,7 +210,7 @@ fn a_sealed_request_of_another_session_is_refused_and_the_next_is_done() {
     assert_eq!(statuses, [Status::ACCESS_DENIED, Status::SUCCESS]);
 }
 
-/// By GMAC, two answers under one message id would give its hash key away.
+/// With GMAC, two answers under one message id would reveal its hash key.
 #[test]
 fn a_logon_that_is_sent_again_elsewhere_is_not_answered_with_a_signature_again() {
     let server = Server::new(config(Dialect::Smb311)).expect("a server");
@@ -230,7 +231,7 @@ fn a_logon_that_is_sent_again_elsewhere_is_not_answered_with_a_signature_again()
     };
     let heard = elsewhere().exchange(&message).expect("a reply");
     assert!(!is_signed(&heard, Status::USER_SESSION_DELETED));
-    // Who means that connection has an answer that counts, once.
+    // A client that means that connection gets a signed answer, but only once.
     let mut message = client.request(Command::SessionSetup, 1, &body);
     message[24] = 1;
     let message = client.sign(message);
@@ -251,8 +252,8 @@ fn nothing_is_accepted_twice() {
     }
 }
 
-/// The client finds out by its keys, at the latest: from 3.1.1 on these depend on
-/// every bit of what was said before.
+/// The client detects it by its keys at the latest. From 3.1.1 on, these depend on every bit of the
+/// messages before.
 #[test]
 fn no_changed_bit_of_a_logon_is_accepted() {
     let way = (Dialect::Smb311, Some(1), Some(2));
@@ -285,7 +286,7 @@ fn no_changed_bit_of_a_logon_is_accepted() {
     }
 }
 
-/// Before 3.1.1 the client asks whether what it said is what was heard.
+/// Before 3.1.1, the client asks whether its request arrived unchanged.
 #[test]
 fn a_changed_negotiation_is_found_by_its_validation() {
     for dialect in [Dialect::Smb210, Dialect::Smb300, Dialect::Smb302] {

@@ -1,11 +1,11 @@
-//! Who guesses passwords from this host.
+//! Password guessing from this host.
 
 use super::client::Client;
 use super::*;
 use crate::clock::now;
 use crate::wire::Status;
 
-/// Each guess comes from an address of this host that made none before.
+/// Each guess comes from another address of this host, which made no guess before.
 #[test]
 fn guesses_from_many_addresses_of_this_host_cost_as_those_from_one() {
     let mut config = config(Dialect::Smb311);
@@ -19,7 +19,7 @@ fn guesses_from_many_addresses_of_this_host_cost_as_those_from_one() {
         let mut client = Client::new((Arc::new(conn), client), Dialect::Smb311, None, None);
         assert_eq!(client.log_on("user", "Pass"), Err(Status::LOGON_FAILURE));
     }
-    // 100 ms after the first, 200 after the second and 400 after the third.
+    // Delays of 100 ms after the first guess, 200 ms after the second and 400 ms after the third.
     let took = begun.elapsed();
     assert!(took >= Duration::from_millis(650), "{took:?}");
 }

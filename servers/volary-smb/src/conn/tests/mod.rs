@@ -1,5 +1,5 @@
-//! Connections from both sides: a client made of the same codec, which can say
-//! what clients do not.
+//! Connections from both sides, with a client that uses the same codec and can send what real
+//! clients do not.
 
 mod client;
 mod durable;
@@ -40,8 +40,7 @@ fn config(dialect: Dialect) -> Config {
     config
 }
 
-/// Returns the server's side of a connection and the client's, with no thread between
-/// them.
+/// Returns the server's and the client's side of a connection, without a thread between them.
 fn pair(server: &Server) -> (Arc<Conn>, TcpStream) {
     let (socket, client) = sockets();
     let peer = Ipv4Addr::LOCALHOST.into();

@@ -1,4 +1,4 @@
-//! What the pipes of one user take, however many trees they have.
+//! The limit on the pipes of one user, however many trees the user has.
 
 use super::client::{Client, Heard};
 use super::*;
@@ -28,7 +28,7 @@ fn write(client: &mut Client, id: &[u8], data: &[u8]) -> Status {
     heard.status()
 }
 
-/// BIND, or ALTER with as many contexts as may be, which is answered with 6 KiB.
+/// Returns a BIND, or an ALTER with the most contexts, which has an answer of 6 KiB.
 fn binding(kind: u8, contexts: u8) -> Vec<u8> {
     let mut body = Out::new();
     body.u16(4280).u16(4280).u32(0).u8(contexts).zeros(3);
@@ -58,7 +58,7 @@ fn the_pipes_of_a_user_are_bounded_over_all_trees() {
         }
     }
     assert_eq!(opened, 20);
-    // The last tree has none of them; the first one's come back with its end.
+    // The last tree has no pipes open. Ending the first tree releases its pipes.
     assert_eq!(open_pipe(&mut client).status(), Status::PIPE_NOT_AVAILABLE);
     client.tree -= 2;
     client

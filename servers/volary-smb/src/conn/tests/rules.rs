@@ -37,7 +37,8 @@ fn wrong_passwords_are_refused_and_cost_time() {
     for (user, password) in [("user", "Pass"), ("nobody", "pass"), ("user", "")] {
         assert_eq!(log_on(user, password), Err(Status::LOGON_FAILURE));
     }
-    // 100 ms after the first, 200 after the second, and 400 before a right one.
+    // Delays of 100 ms after the first wrong password, 200 ms after the second, and 400 ms before a
+    // right one.
     assert!(begun.elapsed() >= Duration::from_millis(290));
     assert_eq!(log_on("user", "pass"), Ok(()));
     assert!(begun.elapsed() >= Duration::from_millis(650));
@@ -125,8 +126,8 @@ fn compounds_are_answered_in_one_and_bounded() {
     assert!(compound(&mut client, max + 1).is_err());
 }
 
-/// Who must have signatures believes no answer without one: that its session is gone as
-/// little as anything else.
+/// A client that requires signatures accepts no unsigned answer, not even the one that its session
+/// is gone.
 #[test]
 fn a_session_that_is_gone_is_told_so_under_the_signature_of_who_asked() {
     let mut client = client();
@@ -161,7 +162,7 @@ fn malformed_messages_end_the_connection() {
     ] {
         assert!(client().exchange(bytes).is_err(), "{bytes:?}");
     }
-    // The next message begins at no multiple of 8, in this one, or past the end.
+    // The next request does not begin at a multiple of 8, or it begins in this one or past the end.
     for next in [1, 8, 60, 66, 1000] {
         let mut client = client();
         let mut message = client.request(Command::Echo, 1, &[4; 80]);

@@ -1,4 +1,4 @@
-//! Clients that have logged on and then say too little, or ask for too much at once.
+//! Clients that have logged on, and then send too little or request too much at once.
 
 use super::client::{Client, Heard};
 use super::*;
@@ -59,7 +59,7 @@ fn a_message_that_does_not_end_ends_the_session_and_no_other() {
     assert_eq!(heard.status(), Status::SUCCESS);
 }
 
-/// GMAC has a nonce for each message id: one message alone may have it.
+/// GMAC's nonce depends on the message id, so only one message may use each.
 #[test]
 fn of_a_request_that_waits_one_reply_alone_is_signed() {
     const GMAC: u16 = 2;

@@ -1,6 +1,6 @@
-//! Opens that are there already: durable ones that are found again (MS-SMB2 3.3.5.9.7, 3.3.5.9.12),
-//! requests that come a second time (3.3.5.9.10), and those of a program that goes on elsewhere
-//! (3.3.5.9.13).
+//! CREATE requests about opens that exist already. They reconnect a durable open (MS-SMB2
+//! 3.3.5.9.7, 3.3.5.9.12), repeat an earlier request (3.3.5.9.10), or come from a program that
+//! moved to another machine (3.3.5.9.13).
 
 use super::contexts::{self, Back};
 use super::durable;
@@ -19,20 +19,20 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use volary_core::same_name;
 
-/// What comes of a look at what is there already.
+/// The result of looking for an existing open.
 pub(super) enum Before<'a> {
-    /// The answer: it has been opened.
+    /// The answer to the request, which needs no new open.
     Answered(Answer),
-    /// It is to be opened; by this name until it is.
+    /// A new open is needed. It reserves this name meanwhile.
     Nothing(Option<Pending<'a>>),
 }
 
-/// Looks whether the request is about an open that is there already.
+/// Checks whether the request concerns an existing open.
 ///
 /// # Errors
 /// `OBJECT_NAME_NOT_FOUND`, `INVALID_PARAMETER` and `ACCESS_DENIED` as [`found_again`];
-/// `DUPLICATE_OBJECTID` for another request by the same name; `FILE_NOT_AVAILABLE` if that is still
-/// being carried out.
+/// `DUPLICATE_OBJECTID` for another request with the same name; `FILE_NOT_AVAILABLE` if that
+/// request is still in progress.
 pub(super) fn before<'c>(
     call: &mut Call<'c>,
     request: &Request<'_>,
@@ -58,24 +58,24 @@ pub(super) fn before<'c>(
         }
         _ if !call.replays => Err(Status::DUPLICATE_OBJECTID.into()),
         Named::UnderWay => Err(Status::FILE_NOT_AVAILABLE.into()),
-        // Of what has been used already the client has got an answer.
+        // If the open was used already, the client had received the answer.
         Named::Done(file) if !file.is_fresh.load(Ordering::Relaxed) => Ok(Before::Nothing(None)),
         Named::Done(file) => replayed(call, request, &file).map(|body| Before::Answered(Ok(body))),
     }
 }
 
-/// A durable open is the client's once more.
+/// Reconnects a durable open.
 ///
 /// # Errors
-/// `OBJECT_NAME_NOT_FOUND` if there is none without a connection by that id, name and lease;
-/// `ACCESS_DENIED` for another user; `INVALID_PARAMETER` for a lease under another path.
+/// `OBJECT_NAME_NOT_FOUND` if no disconnected open has this id, name and lease; `ACCESS_DENIED` for
+/// another user; `INVALID_PARAMETER` for a lease under another path.
 fn found_again(call: &mut Call<'_>, request: &Request<'_>, back: Back) -> Answer {
     let missing = Status::OBJECT_NAME_NOT_FOUND;
     let common = &call.tree.common;
     common.durables.await_kept(back.id.persistent);
     let old = common.durables.take(back.id.persistent, missing, |file| {
         let claim = file.claim.as_ref().ok_or(missing)?;
-        // By the first version, those of the second are found as well.
+        // Version 1 of the request can also reconnect opens of version 2.
         if back
             .guid
             .is_some_and(|guid| guid != claim.guid.unwrap_or_default())
@@ -115,8 +115,10 @@ fn found_again(call: &mut Call<'_>, request: &Request<'_>, back: Back) -> Answer
     answer(call, request, &file, Action::Opened, level, None)
 }
 
+/// Checks that the request has the file's lease, or neither has one.
+///
 /// # Errors
-/// `OBJECT_NAME_NOT_FOUND` if the request is not for the file's lease, or for one that it has not.
+/// `OBJECT_NAME_NOT_FOUND` if the leases differ.
 fn check_lease(call: &Call<'_>, request: &Request<'_>, file: &File) -> Result<(), Status> {
     let same = match (file.lease, request.asked.lease) {
         (Some(held), Some(asked)) => held == oplock::lease_key(call, asked.key),
@@ -126,7 +128,7 @@ fn check_lease(call: &Call<'_>, request: &Request<'_>, file: &File) -> Result<()
     same.then_some(()).ok_or(Status::OBJECT_NAME_NOT_FOUND)
 }
 
-/// Returns whether the request's path is the one that the file was opened by, or has now.
+/// Returns whether the request's path is the file's current one.
 fn is_at(request: &Request<'_>, file: &File) -> bool {
     let Ok(asked) = Path::parse(request.name) else {
         return false;
@@ -136,12 +138,12 @@ fn is_at(request: &Request<'_>, file: &File) -> bool {
     asked.components.len() == path.len() && asked.components.iter().zip(&path).all(same)
 }
 
-/// The request has been carried out before: it is answered as it was then, but told that it has
-/// whatever oplock it asks for now, as Windows does.
+/// Answers a repeated request as before. As on Windows, the reply grants whatever oplock it asks
+/// for now.
 ///
 /// # Errors
-/// `ACCESS_DENIED` for another user, and for one that asks for another lease or oplock;
-/// `FILE_NOT_AVAILABLE` if the open is not this tree's.
+/// `ACCESS_DENIED` for another user, and if it asks for another lease; `FILE_NOT_AVAILABLE` if the
+/// open does not belong to this tree.
 fn replayed(call: &mut Call<'_>, request: &Request<'_>, file: &Arc<File>) -> Answer {
     let claim = file.claim.as_ref().ok_or(Status::ACCESS_DENIED)?;
     let leased = request.lease(call) == file.lease;
@@ -187,7 +189,7 @@ fn answer(
     Ok(response.emit())
 }
 
-/// A program that goes on on another machine has what it had open on the first one closed.
+/// Closes the open that a program had on another machine before it moved to this one.
 ///
 /// # Errors
 /// Those of the path.

@@ -1,8 +1,8 @@
 //! Create contexts (MS-SMB2 2.2.13.2 and 2.2.14.2).
 //!
-//! `MxAc`, `QFid`, `RqLs`, `AlSi`, `ExtA`, `SecD` and those of durable opens are answered; `TWrp` is
-//! refused, since there are no snapshots; contexts not known here are ignored, as the specification
-//! has it.
+//! `MxAc`, `QFid`, `RqLs`, `AlSi`, `ExtA`, `SecD` and those of durable opens are supported. `TWrp`
+//! is refused, because there are no snapshots. Unknown contexts are ignored, as the specification
+//! requires.
 
 use crate::wire::FileId;
 use crate::wire::fscc::le::{id_at, slice_at, u16_at, u32_at, u64_at};
@@ -10,7 +10,7 @@ use crate::wire::fscc::set::{self, Ea};
 use crate::wire::{Out, Status, out::len32};
 use volary_session::Lease;
 
-/// Most contexts in a request.
+/// The most contexts in a request.
 const CONTEXTS_MAX: usize = 32;
 
 /// What a request asks for in its contexts.
@@ -19,33 +19,33 @@ pub(crate) struct Asked<'a> {
     pub(crate) maximal_access: bool,
     pub(crate) disk_id: bool,
     pub(crate) lease: Option<LeaseAsked>,
-    /// In bytes.
+    /// The allocation size, in bytes.
     pub(crate) allocation: Option<u64>,
     pub(crate) eas: Vec<Ea<'a>>,
     pub(crate) descriptor: Option<&'a [u8]>,
-    /// To be durable (`DHnQ`).
+    /// Whether a durable open is requested (`DHnQ`).
     pub(crate) durable: bool,
-    /// The same of the second version (`DH2Q`).
+    /// A durable open of version 2 (`DH2Q`).
     pub(crate) durable_v2: Option<DurableV2>,
-    /// A durable open that is to be found again (`DHnC`, `DH2C`).
+    /// A durable open to reconnect (`DHnC`, `DH2C`).
     pub(crate) back: Option<Back>,
-    /// Which of its host's programs this is (`AppInstanceId`).
+    /// The id of the client's program (`AppInstanceId`).
     pub(crate) app: Option<[u8; 16]>,
 }
 
-/// What an open is to be durable for, and to be known by.
+/// The lifetime of a durable open, and its id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DurableV2 {
-    /// In milliseconds; 0 leaves it to the server.
+    /// The lifetime in milliseconds; 0 leaves it to the server.
     pub(crate) timeout: u32,
     pub(crate) guid: [u8; 16],
 }
 
-/// An open to be found again.
+/// A durable open to reconnect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Back {
     pub(crate) id: FileId,
-    /// Of the second version.
+    /// The id of an open of version 2.
     pub(crate) guid: Option<[u8; 16]>,
 }
 
@@ -54,13 +54,13 @@ const APP_INSTANCE: [u8; 16] = [
     0x45, 0xbc, 0xa6, 0x6a, 0xef, 0xa7, 0xf7, 0x4a, 0x90, 0x08, 0xfa, 0x46, 0x2e, 0x14, 0x4d, 0x74,
 ];
 
-/// A lease asked for (`RqLs`).
+/// A requested lease (`RqLs`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LeaseAsked {
     pub(crate) key: [u8; 16],
-    /// R 1, H 2, W 4.
+    /// Bits: R 1, H 2, W 4.
     pub(crate) state: u32,
-    /// Version 2: with an epoch, and perhaps the key of the directory's lease.
+    /// Version 2 has an epoch, and perhaps the key of the directory's lease.
     pub(crate) v2: Option<LeaseV2>,
 }
 
@@ -73,11 +73,11 @@ pub(crate) struct LeaseV2 {
 const PARENT_KEY_SET: u32 = 4;
 pub(crate) const BREAK_IN_PROGRESS: u32 = 2;
 
-/// Reads the contexts.
+/// Parses the contexts.
 ///
 /// # Errors
-/// `INVALID_PARAMETER` if they contradict themselves or each other; `OBJECT_NAME_NOT_FOUND` for a
-/// snapshot; `EA_LIST_INCONSISTENT`.
+/// `INVALID_PARAMETER` if they are malformed or contradict each other; `OBJECT_NAME_NOT_FOUND` for
+/// a snapshot; `EA_LIST_INCONSISTENT`.
 pub(crate) fn parse(mut bytes: &[u8]) -> Result<Asked<'_>, Status> {
     let mut asked = Asked::default();
     if bytes.is_empty() {
@@ -95,9 +95,11 @@ pub(crate) fn parse(mut bytes: &[u8]) -> Result<Asked<'_>, Status> {
 }
 
 impl Asked<'_> {
+    /// Checks that the contexts for durable opens do not contradict each other.
+    ///
     /// # Errors
-    /// `INVALID_PARAMETER` for both versions of durability, or for a new open of the second version
-    /// and one to be found again, at once.
+    /// `INVALID_PARAMETER` for both versions at once, or for a new open of version 2 together with
+    /// one to reconnect.
     fn consistent(self) -> Result<Self, Status> {
         let again_v2 = self.back.is_some_and(|back| back.guid.is_some());
         let mixed = self.durable_v2.is_some() && (self.durable || self.back.is_some());
@@ -108,7 +110,7 @@ impl Asked<'_> {
     }
 }
 
-/// One context: where the next one begins, its name and its data.
+/// Returns a context: where the next one begins, its name and its data.
 fn one(bytes: &[u8]) -> Option<(usize, &[u8], &[u8])> {
     let next = usize::try_from(u32_at(bytes, 0)?).ok()?;
     let bytes = match next {
@@ -185,8 +187,8 @@ fn lease(data: &[u8]) -> Option<LeaseAsked> {
     })
 }
 
-/// Returns a lease as granted (`RqLs` in the response): of the second version with a `base`, from which
-/// the session's epochs are counted.
+/// Returns a granted lease (`RqLs` in the response). It is of version 2 if there is a `base`, from
+/// which the session's epochs are counted.
 pub(crate) fn lease_granted(asked: &LeaseAsked, lease: &Lease, base: Option<u16>) -> Vec<u8> {
     let mut flags = if lease.breaking { BREAK_IN_PROGRESS } else { 0 };
     let parent = asked.v2.and_then(|v2| v2.parent);
@@ -203,7 +205,7 @@ pub(crate) fn lease_granted(asked: &LeaseAsked, lease: &Lease, base: Option<u16>
     out.done()
 }
 
-/// The answers, one after the other.
+/// Encodes the contexts of a response.
 pub(crate) fn emit(contexts: &[(&[u8; 4], Vec<u8>)]) -> Vec<u8> {
     const DATA_AT: u16 = 24;
     let mut out = Out::new();

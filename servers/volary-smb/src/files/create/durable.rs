@@ -1,4 +1,5 @@
-//! What a new open may be found by again, and for how long (MS-SMB2 3.3.5.9.6, 3.3.5.9.10).
+//! Determines by what a new open can be found again, and for how long (MS-SMB2 3.3.5.9.6,
+//! 3.3.5.9.10).
 
 use super::request::Request;
 use crate::files::call::Call;
@@ -6,7 +7,7 @@ use crate::files::open::Claim;
 use crate::wire::Dialect;
 use std::time::Duration;
 
-/// How long a durable open outlives its connection if the client names no time.
+/// The lifetime of a durable open if the client requests none.
 const TIME_USUAL: Duration = Duration::from_secs(60);
 
 /// A context of the response.
@@ -16,8 +17,8 @@ pub(super) fn is_v2(call: &Call<'_>) -> bool {
     call.link.dialect() >= Dialect::Smb300
 }
 
-/// Returns what a new open may be called by, if by anything, and the context that tells the client that it
-/// is durable; `durable` if it has what makes it so.
+/// Returns the claim by which a new open can be found again, if any, and the context that tells the
+/// client so. `durable` says whether the open qualifies.
 pub(super) fn of(
     call: &Call<'_>,
     request: &Request<'_>,
@@ -28,7 +29,8 @@ pub(super) fn of(
     (claim, context)
 }
 
-/// Returns what the open may be called by, if by anything; `durable` if it has what makes it so.
+/// Returns the claim by which the open can be found again, if any. `durable` says whether the open
+/// qualifies.
 fn claim(call: &Call<'_>, request: &Request<'_>, durable: bool) -> Option<Box<Claim>> {
     let v2 = request.asked.durable_v2.filter(|_| is_v2(call));
     if v2.is_none() && !request.asked.durable {

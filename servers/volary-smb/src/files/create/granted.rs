@@ -1,4 +1,4 @@
-//! Which rights an open gets.
+//! Determines the rights of an open.
 
 use super::super::access;
 use super::{Opening, Walked};
@@ -13,12 +13,13 @@ use volary_core::Attr;
 use volary_session::Session;
 
 impl Opening<'_, '_> {
-    /// Returns the rights on a node that is there.
+    /// Returns the rights on an existing node.
     ///
     /// # Errors
-    /// `MEDIA_WRITE_PROTECTED` for writing or deleting on a volume that takes no changes; `ACCESS_DENIED` for more than the caller or the tree may, for writing what is read-only, and
-    /// for overwriting what is hidden or a system's without saying so; `CANNOT_DELETE` for a
-    /// read-only file to be deleted on close.
+    /// `MEDIA_WRITE_PROTECTED` for writing or deleting a file on a volume that takes no changes;
+    /// `ACCESS_DENIED` for more than the caller or the tree may have, and for writing a read-only
+    /// file. `ACCESS_DENIED` also for overwriting a hidden or system file without these attributes
+    /// in the request; `CANNOT_DELETE` for deleting a read-only file on close.
     pub(super) fn granted(&self, walked: &Walked, attr: &Attr) -> Result<u32, Failure> {
         let request = self.request;
         let asked = request.access & !access::MAXIMUM_ALLOWED;
@@ -36,7 +37,7 @@ impl Opening<'_, '_> {
         let dos = if may_write {
             attrs::dos(&self.call.tree.common, attr)
         } else {
-            // Nothing that is asked for depends on it.
+            // No right in the request depends on it.
             0
         };
         let protected = !is_dir(attr) && dos & attribute::READONLY != 0;
@@ -70,7 +71,7 @@ impl Opening<'_, '_> {
         Ok(granted)
     }
 
-    /// Returns the rights on a node that is about to be made: what its maker asks for.
+    /// Returns the rights on a new node, which are those that the request asks for.
     pub(super) fn granted_new(&self) -> Result<u32, Failure> {
         let all = access::ALL & self.call.tree.access;
         let asked = self.request.access & !access::MAXIMUM_ALLOWED;
@@ -84,17 +85,17 @@ impl Opening<'_, '_> {
         })
     }
 
-    /// Returns the most that the caller can have of the node in this tree.
+    /// Returns all rights that the caller can have on the node in this tree.
     pub(super) fn maximal(&self, walked: &Walked, attr: &Attr) -> Result<u32, Failure> {
         maximal(self.call, walked.dir_attr.as_ref(), attr)
     }
 }
 
-/// Returns the most that the caller can have, in its tree, of a node that has a name in `dir`; `None` for the
-/// root of the share.
+/// Returns all rights that the caller can have in its tree on a node with a name in `dir`, which is
+/// `None` for the root of the share.
 ///
 /// # Errors
-/// Of the volume.
+/// Those of the volume.
 pub(in crate::files) fn maximal(
     call: &Call<'_>,
     dir: Option<&Attr>,
@@ -123,8 +124,8 @@ pub(in crate::files) fn maximal(
     Ok(maximal & call.tree.access)
 }
 
-/// Returns the rights on an entry that its directory gives: to look at attributes to who may list it,
-/// to delete to who may delete all in it.
+/// Returns the rights on an entry that its directory gives. Whoever may list the directory may read
+/// attributes, and whoever may delete its children may delete the entry.
 fn by_dir(session: &Session, root: &Session, dir: &Attr) -> Result<u32, Failure> {
     let cred = session.cred();
     let mut own = access::maximal(&access::as_found(session, dir)?, None, cred);

@@ -1,4 +1,4 @@
-//! Making what is not there.
+//! Creates missing files and directories.
 
 use super::super::known::Kept;
 use super::super::names::Path;
@@ -14,7 +14,7 @@ use crate::wire::fscc::file::attribute;
 use volary_core::{Attr, Caps, Create, Entry, FileKind, Kind, Mode, NodeId, OpenId, SetAttr};
 use volary_session::{OpenHow, Session};
 
-/// Permission bits of what is made here, before the umask; a descriptor (`SecD`) changes them.
+/// Permission bits of new nodes, before the umask. A descriptor (`SecD`) changes them.
 const FILE_MODE: u32 = 0o666;
 const DIR_MODE: u32 = 0o777;
 const UMASK: u32 = 0o022;
@@ -75,7 +75,8 @@ impl Opening<'_, '_> {
         Ok(opened)
     }
 
-    /// Returns what is made is its owner's alone until it has the descriptor that it is to have.
+    /// Returns the mode for creating a node. If a security descriptor will apply, only the owner
+    /// has access until it is set.
     fn new_mode(&self, root: &Session, walked: &Walked, is_dir: bool) -> u32 {
         let mode = if is_dir { DIR_MODE } else { FILE_MODE };
         let has_rules = match self.request.asked.descriptor {
@@ -140,8 +141,8 @@ impl Opening<'_, '_> {
         Ok((entry, open?))
     }
 
-    /// Gives what is new the attributes that were asked for; whether these were none but what every
-    /// new node has.
+    /// Sets the requested attributes of a new node. Returns whether it has only what every new node
+    /// has.
     fn completed(&self, opened: &Opened, is_dir: bool) -> Result<bool, Failure> {
         let attr = &opened.entry.attr;
         let archive = if is_dir { 0 } else { attribute::ARCHIVE };
@@ -155,7 +156,7 @@ impl Opening<'_, '_> {
         Ok(plain && !more)
     }
 
-    /// Room ahead of need and extended attributes, as asked for.
+    /// Allocates the requested space, and sets the requested extended attributes.
     pub(super) fn made_with(&self, open: OpenId, attr: &Attr) -> Result<(), Failure> {
         let asked = &self.request.asked;
         ea::set(&self.session, attr.node, &asked.eas)?;
@@ -164,7 +165,7 @@ impl Opening<'_, '_> {
             && attr.kind == volary_core::FileKind::File
         {
             match self.session.allocate(open, 0, len, false) {
-                // An open that does not write asks for nothing.
+                // This is optional, so it is ignored for an open that cannot write.
                 Err(e) if e == Kind::Access || e == Kind::Unsupported => {}
                 allocated => allocated?,
             }
@@ -172,7 +173,7 @@ impl Opening<'_, '_> {
         Ok(())
     }
 
-    /// Sets the descriptor that came with the request, or else what is inherited; whether there was
+    /// Sets the descriptor in the request, or else the inherited one. Returns whether there was
     /// one.
     fn protect(&self, opened: &Opened) -> Result<bool, Failure> {
         let attr = &opened.entry.attr;
@@ -190,17 +191,17 @@ impl Opening<'_, '_> {
         }
     }
 
-    /// Passes `done` on; if it failed, what was made is removed again, as the caller may do it.
+    /// Passes `done` on. If it is an error, removes the new node, as far as the caller may.
     fn or_unmake(&self, opened: &Opened, done: Result<bool, Failure>) -> Result<bool, Failure> {
         let done = self.or_undo(opened, done);
-        // Whoever has cancelled the request wants it undone all the same.
+        // This must be undone even if the client has cancelled the request.
         let session = &self.call.tree.session;
         let is_there = |entry: Entry| entry.node == opened.entry.node;
         if done.is_err()
             && let Some((dir, name)) = opened.walked.at()
             && session.lookup(dir, name).is_ok_and(is_there)
         {
-            // What failed is told; that it could not be removed either says nothing more.
+            // The first error is reported. An error here would add nothing.
             let _ = match opened.entry.attr.kind {
                 FileKind::Dir => session.rmdir(dir, name),
                 _ => session.unlink(dir, name),

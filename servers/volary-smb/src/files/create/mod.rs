@@ -1,9 +1,9 @@
-//! CREATE (MS-SMB2 3.3.5.9, MS-FSA 2.1.5.1): opens what there is, makes what there is not. May use
-//! `open`, `path`, `oplock` and the rooms of rights and attributes.
+//! CREATE (MS-SMB2 3.3.5.9, MS-FSA 2.1.5.1): opens existing nodes, and creates missing ones. May
+//! use `open`, `path`, `oplock` and the rooms of rights and attributes.
 //!
-//! A request is read (`request`, `contexts`), unless it is about an open that is there already
-//! (`again`) it is opened here or made (`made`), as far as it may be (`granted`), and is then entered,
-//! to be found again if it is `durable`.
+//! A request is parsed (`request`, `contexts`). If it concerns an existing open, `again` answers
+//! it. Otherwise the node is opened here or created (`made`), within the caller's rights
+//! (`granted`). The open is then added to the table, to be found again if it is `durable`.
 
 mod again;
 pub(crate) mod contexts;
@@ -32,10 +32,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use volary_core::{Attr, Entry, FileKind, Kind, Mode, OpenId, Result as CoreResult};
 use volary_session::{LeaseBits, LeaseKey, OpenHow, Session};
 
-/// How often an entry that comes and goes is looked for again.
+/// How often the search is repeated if an entry appears or vanishes meanwhile.
 const RACES_MAX: u32 = 8;
 
-/// CREATE.
+/// Answers CREATE.
 pub(crate) fn create(call: &mut Call<'_>) -> Answer {
     let request = Request::parse(call)?;
     call.tree.files.check_room()?;
@@ -67,7 +67,7 @@ pub(crate) fn create(call: &mut Call<'_>) -> Answer {
     Ok(answer)
 }
 
-/// A CREATE under way.
+/// A CREATE in progress.
 struct Opening<'c, 'a> {
     call: &'c Call<'a>,
     request: &'c Request<'a>,
@@ -76,14 +76,14 @@ struct Opening<'c, 'a> {
     lease: Option<LeaseKey>,
 }
 
-/// What came of it.
+/// The result of opening or creating.
 struct Opened {
     open: OpenId,
     entry: Entry,
     walked: Walked,
     access: u32,
     action: Action,
-    /// Made just now, with nothing but what every new node has.
+    /// Whether it was just created, and has only what every new node has.
     is_bare: bool,
 }
 
@@ -93,16 +93,16 @@ struct Leased {
     level: u8,
     oplock: Option<LeaseKey>,
     lease: Option<LeaseKey>,
-    /// The data of the lease's context in the response.
+    /// The data of the lease context in the response.
     context: Option<Vec<u8>>,
-    /// Who is told when it is broken.
+    /// Notified when the lease or oplock is broken.
     breaker: Option<Arc<Breaker>>,
-    /// It lets the client keep the file open without telling: so the open may be durable.
+    /// Whether it lets the client delay closing the file, so that the open may be durable.
     keeps: bool,
 }
 
 impl Opening<'_, '_> {
-    /// Opens or makes what the path says.
+    /// Opens or creates the node at the path.
     fn open(&self, path: &Path) -> Result<Opened, Failure> {
         for _ in 0..RACES_MAX {
             let walked = {
@@ -118,7 +118,7 @@ impl Opening<'_, '_> {
                 None => self.missing(walked, path),
             };
             match opened {
-                // Made, or removed, by another since it was looked for.
+                // Another client has created or removed the entry since the search.
                 Err(failure) if failure.status == RETRY => {}
                 opened => return opened,
             }
@@ -126,8 +126,10 @@ impl Opening<'_, '_> {
         Err(Status::SHARING_VIOLATION.into())
     }
 
+    /// Checks the key of the requested lease.
+    ///
     /// # Errors
-    /// `INVALID_PARAMETER` for a lease under the key of one on another file.
+    /// `INVALID_PARAMETER` if the key already belongs to a lease on another file.
     fn check_key(&self, walked: &Walked) -> Result<(), Failure> {
         let leased = self.lease.and_then(|key| self.session.leased_node(key));
         match (leased, walked.entry) {
@@ -188,7 +190,7 @@ impl Opening<'_, '_> {
         Ok(opened)
     }
 
-    /// Opens for data what is opened for data, and the rest bare.
+    /// Opens the node for data if data access was granted, and without it otherwise.
     fn open_node(&self, walked: &Walked, attr: &Attr, granted: u32) -> CoreResult<OpenId> {
         let truncates = self.request.disposition.truncates();
         let how = OpenHow {
@@ -219,21 +221,21 @@ impl Opening<'_, '_> {
         mode_for(reads, writes)
     }
 
-    /// Returns the key of the lease, or of the oplock, that is asked for.
+    /// Returns the key of the requested lease or oplock.
     fn key(&self) -> Option<LeaseKey> {
         let oplock = bits_of_level(self.request.oplock) != LeaseBits::NONE;
         let own = || oplock::oplock_key(self.call.link, self.id);
         self.lease.or_else(|| oplock.then(own))
     }
 
-    /// Returns the key of the lease on the directory that the client holds.
+    /// Returns the key of the client's lease on the directory.
     fn parent_key(&self) -> Option<LeaseKey> {
         self.lease?;
         let parent = self.request.asked.lease?.v2?.parent?;
         Some(oplock::lease_key(self.call, parent))
     }
 
-    /// What was there is now as if it were new, but keeps its owner and mode.
+    /// Completes an overwrite: the file is like a new one, but keeps its owner and mode.
     fn overwritten(&self, opened: &Opened) -> Result<(), Failure> {
         let session = &self.session;
         let attr = session.getattr(opened.entry.node)?;
@@ -243,16 +245,16 @@ impl Opening<'_, '_> {
         self.made_with(opened.open, &attr)
     }
 
-    /// Passes `done` on; if it failed, the open is ended.
+    /// Passes `done` on. If it is an error, closes the open.
     fn or_undo<T>(&self, opened: &Opened, done: Result<T, Failure>) -> Result<T, Failure> {
         if done.is_err() {
-            // What failed is told; ending an open that never was says nothing more.
+            // The first error is reported. An error here would add nothing.
             let _ = self.session.close(opened.open);
         }
         done
     }
 
-    /// Enters the open in the tree's table and answers with it.
+    /// Adds the open to the tree's table, and returns the answer.
     fn enter(&self, opened: &Opened, taken: Taken) -> Answer {
         if self.request.has(option::DELETE_ON_CLOSE) {
             let marked = self.session.delete_on_close(opened.open);
@@ -310,8 +312,8 @@ impl Opening<'_, '_> {
         Ok(response.emit())
     }
 
-    /// Returns what is open now. Before it was opened, others' gathered writes may have been missing; what
-    /// was just made is as it was made.
+    /// Returns the node's attributes. Those from before the open may lack others' gathered writes,
+    /// but those of a new node are right.
     fn attr_now(&self, opened: &Opened) -> CoreResult<Attr> {
         if opened.is_bare {
             return Ok(opened.entry.attr);
@@ -319,12 +321,12 @@ impl Opening<'_, '_> {
         self.session.getattr_open(opened.open)
     }
 
-    /// Asks the session for the oplock or lease.
+    /// Requests the oplock or lease from the session.
     fn leased(&self, opened: &Opened) -> Result<Leased, Failure> {
         let kind = opened.entry.attr.kind;
         let asked = self.request.asked.lease.as_ref();
         if let (Some(key), Some(asked)) = (self.lease, asked) {
-            // Leases on directories came with the second version.
+            // Leases on directories exist only in version 2.
             let leasable = kind == FileKind::File || (kind == FileKind::Dir && asked.v2.is_some());
             let state = if leasable { asked.state } else { 0 };
             let want = oplock::bits_of_state(state);
@@ -380,7 +382,7 @@ impl Opening<'_, '_> {
     }
 }
 
-/// Stands for "look again" among the failures of one attempt; never sent.
+/// Marks a failed attempt that is to be repeated. It is never sent.
 const RETRY: Status = Status(u32::MAX);
 
 fn mode_for(reads: bool, writes: bool) -> Option<Mode> {

@@ -12,25 +12,27 @@ use crate::wire::fscc::file::{FileFacts, attribute};
 use crate::wire::{Cursor, Dialect, Out, Status, out::len32};
 use volary_session::{LeaseKey, Rights, Share};
 
-/// What a client asks for, checked as far as the request alone goes.
+/// A request, checked as far as possible by itself.
 #[derive(Debug)]
 pub(crate) struct Request<'a> {
     pub(crate) oplock: u8,
-    /// With generic rights spelled out; perhaps [`access::MAXIMUM_ALLOWED`].
+    /// Access with generic rights expanded, perhaps with [`access::MAXIMUM_ALLOWED`].
     pub(crate) access: u32,
     pub(crate) attributes: u32,
     pub(crate) share: u32,
     pub(crate) disposition: Disposition,
     pub(crate) options: u32,
-    /// UTF-16LE.
+    /// The name in UTF-16LE.
     pub(crate) name: &'a [u8],
     pub(crate) asked: Asked<'a>,
 }
 
 impl<'a> Request<'a> {
+    /// Parses a request.
+    ///
     /// # Errors
     /// `BAD_IMPERSONATION_LEVEL`, `INVALID_PARAMETER`, `NOT_SUPPORTED`, `ACCESS_DENIED`,
-    /// `PRIVILEGE_NOT_HELD`, as MS-FSA 2.1.5.1 orders them where it does.
+    /// `PRIVILEGE_NOT_HELD`, in the order of MS-FSA 2.1.5.1 if it specifies one.
     pub(crate) fn parse(call: &Call<'a>) -> Result<Self, Failure> {
         let mut c = Cursor::new(call.body);
         if c.u16()? != 57 {
@@ -59,7 +61,7 @@ impl<'a> Request<'a> {
             asked: contexts::parse(contexts)?,
         };
         if request.asked.back.is_some() {
-            // What is open already is as it was asked for then.
+            // A reconnected open keeps the parameters of its first request.
             return Ok(request);
         }
         if impersonation > 3 {
@@ -102,7 +104,7 @@ impl<'a> Request<'a> {
 }
 
 impl Request<'_> {
-    /// Returns the key of the lease that is asked for, on a dialect that has leases.
+    /// Returns the key of the requested lease, if the dialect has leases.
     pub(super) fn lease(&self, call: &Call<'_>) -> Option<LeaseKey> {
         let asked = self.asked.lease.filter(|_| self.oplock == level::LEASE)?;
         let oldest = match asked.v2 {
@@ -112,7 +114,7 @@ impl Request<'_> {
         (call.link.dialect() >= oldest).then(|| oplock::lease_key(call, asked.key))
     }
 
-    /// Returns what share modes are told, for these rights.
+    /// Returns the share modes for these rights.
     pub(super) fn shares(&self, access: u32) -> Share {
         let right = |mask: u32, right: Rights| {
             if access & mask != 0 {
@@ -138,7 +140,7 @@ impl Request<'_> {
         let allows = allowed(share::READ, Rights::READ)
             | allowed(share::WRITE, Rights::WRITE)
             | allowed(share::DELETE, Rights::DELETE);
-        // One that touches no data is in nobody's way.
+        // An open that does not access data conflicts with nobody.
         let allows = if wants.0 & Rights::ALL.0 == 0 {
             Rights::ALL
         } else {
@@ -148,7 +150,7 @@ impl Request<'_> {
     }
 }
 
-/// What a CREATE is answered with.
+/// The content of a response.
 #[derive(Debug)]
 pub(crate) struct Response {
     pub(crate) oplock: u8,
@@ -161,7 +163,7 @@ pub(crate) struct Response {
 
 impl Response {
     pub(crate) fn emit(&self) -> Vec<u8> {
-        /// From the header to the contexts.
+        /// The length from the header to the contexts.
         const CONTEXTS_AT: u32 = 64 + 88;
         let facts = &self.facts;
         let mut out = Out::with_capacity(self.contexts.len().saturating_add(88));

@@ -1,15 +1,14 @@
-//! [`Known`]: what the server remembers of a share's nodes, so that it need not ask the volume for
-//! it with each request. Changes are news ([`volary_session::News`]) that make it forget.
-//! Uses the clock alone.
+//! [`Known`]: what the server caches about a share's nodes, to save requests to the volume. News of
+//! changes ([`volary_session::News`]) invalidates entries. Uses only the clock.
 //!
 //! | module | what |
 //! |---|---|
-//! | `names` | which names a directory has, in whatever case |
-//! | here | DOS attributes, and how long the list of extended attributes is |
+//! | `names` | the names in a directory, regardless of case |
+//! | this one | DOS attributes, and the length of the list of extended attributes |
 //!
-//! Where changes made elsewhere are told when they have happened
-//! ([`Hearing::Told`]), nothing is believed for longer than [`AGE_MAX`], in case such news was
-//! lost; where they are not told at all, nothing is remembered.
+//! Changes made elsewhere may be reported only after they have happened ([`Hearing::Told`]).
+//! Entries then expire after [`AGE_MAX`], in case such news is lost. If changes are not reported at
+//! all, nothing is cached.
 
 mod names;
 
@@ -22,29 +21,29 @@ use std::time::{Duration, Instant};
 use volary_core::NodeId;
 use volary_session::{Hearing, News};
 
-/// How old may be what others may have changed.
+/// The greatest age of entries that others may have changed.
 const AGE_MAX: Duration = Duration::from_secs(10);
-/// Most nodes that are remembered: about 4 MiB.
+/// The most cached nodes, which take about 4 MiB.
 const NODES_MAX: usize = 1 << 16;
 
-/// What extended attributes say of a node.
+/// What the extended attributes of a node say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Kept {
-    /// DOS attributes, if any are kept.
+    /// DOS attributes, if any are stored.
     pub(crate) dos: Option<u32>,
-    /// Bytes of the list of extended attributes.
+    /// The length of the list of extended attributes.
     pub(crate) ea_size: u32,
 }
 
 impl Kept {
-    /// Of a node that has no extended attributes.
+    /// The value for a node without extended attributes.
     pub(crate) const NOTHING: Self = Self {
         dos: None,
         ea_size: 0,
     };
 }
 
-/// What is remembered of one share's nodes.
+/// The cache of one share's nodes.
 pub(crate) struct Known {
     hearing: Hearing,
     nodes: Mutex<Nodes>,
@@ -54,11 +53,11 @@ pub(crate) struct Known {
 #[derive(Default)]
 struct Nodes {
     kept: HashMap<NodeId, (Kept, Instant)>,
-    /// How much news there was that changes any.
+    /// How much news has changed nodes.
     news: u64,
 }
 
-/// News as far as it was heard when something began to be looked at.
+/// The state of the news when a look-up began.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AsOf(u64);
 
@@ -79,18 +78,18 @@ impl Known {
         }
     }
 
-    /// To be asked before what is then [remembered](Self::keep) is looked at.
+    /// Returns the state of the news. Call it before looking up what is then [cached](Self::keep).
     pub(crate) fn as_of(&self) -> AsOf {
         AsOf(self.nodes.lock().news)
     }
 
-    /// Returns what is remembered of a node.
+    /// Returns the cached value for a node.
     pub(crate) fn kept(&self, node: NodeId) -> Option<Kept> {
         let found = self.nodes.lock().kept.get(&node).copied();
         found.and_then(|(kept, since)| self.is_fresh(since).then_some(kept))
     }
 
-    /// Remembers it, unless there was news since.
+    /// Caches the value, unless there was news since `as_of`.
     pub(crate) fn keep(&self, node: NodeId, kept: Kept, as_of: AsOf) {
         if self.hearing == Hearing::Nothing {
             return;
@@ -105,20 +104,21 @@ impl Known {
         nodes.kept.insert(node, (kept, now()));
     }
 
-    /// Returns whether the directory may have a name of this [`hash`]; none if that is not known.
+    /// Returns whether the directory may have a name with this [`hash`]. Returns `None` if that is
+    /// unknown.
     pub(crate) fn may_have(&self, dir: NodeId, hash: u64) -> Option<bool> {
         self.names.may_have(dir, hash, |since| self.is_fresh(since))
     }
 
-    /// Begins to remember the names of a directory, which the caller is about to read; none if
-    /// they are not to be remembered.
+    /// Begins to cache the names of a directory that the caller is about to read. Returns `None` if
+    /// they must not be cached.
     pub(crate) fn read_names(&self, dir: NodeId) -> Option<Build<'_>> {
         (self.hearing != Hearing::Nothing)
             .then(|| self.names.build(dir))
             .flatten()
     }
 
-    /// Forgets what the news makes wrong.
+    /// Drops entries that the news invalidates.
     pub(crate) fn hear(&self, news: &News) {
         match news {
             News::Made { dir, name, .. } => self.names.add(*dir, name),
@@ -152,7 +152,7 @@ impl Known {
         }
     }
 
-    /// What is remembered of a node that may be gone.
+    /// Drops the entries of a node that may be gone.
     fn forget_node(&self, node: NodeId) {
         self.forget_kept(node);
         self.names.forget(node);
@@ -164,7 +164,8 @@ impl Known {
         nodes.kept.remove(&node);
     }
 
-    /// Forgets all: after news that says no more, and when nobody uses the share any more.
+    /// Drops all entries. This is needed after unspecific news, and when the share is no longer
+    /// used.
     pub(crate) fn forget_all(&self) {
         let mut nodes = self.nodes.lock();
         nodes.news = nodes.news.wrapping_add(1);

@@ -1,12 +1,14 @@
-//! [`Names`]: which names directories have, without regard to case, so that a name that is not
-//! there is not looked for in a whole directory.
+//! [`Names`]: the names in directories, regardless of case. With these, a look-up of a missing name
+//! need not read the whole directory.
 //!
-//! Of each name only a hash is kept, with a secret seed. One that is not there means that the name
-//! is not; one that is there means that the directory has to be read. So there may be too many, but
-//! never too few: a name that is made is added before the one who makes it is answered, also while
-//! the directory is still being read; and none is taken out, as news of a removal may come late,
-//! after the name was made once more. The next reading leaves it out, and comes when there are
-//! many more names than the last one found.
+//! Only a hash of each name is stored, with a secret seed. If the hash is missing, so is the name.
+//! If it is present, the directory must be read. So there may be too many hashes, but never too
+//! few. A new name is added before its creator gets the answer, even while the directory is still
+//! being read.
+//!
+//! No hash is ever removed, because news of a removal may come late, after the name was created
+//! again. The next reading leaves it out. It happens when many more names were added than the last
+//! reading found.
 
 use crate::clock::now;
 use parking_lot::Mutex;
@@ -16,15 +18,16 @@ use std::sync::LazyLock;
 use std::time::Instant;
 use volary_core::{NodeId, fold_char};
 
-/// Most names of one directory, and of all: about 16 bytes each.
+/// The most names of one directory, and of all, at about 16 bytes each.
 const DIR_MAX: usize = 1 << 18;
 const ALL_MAX: usize = 1 << 19;
-/// Most directories.
+/// The most directories.
 const DIRS_MAX: usize = 1024;
-/// A directory is read again when it was given more names than twice those it had, and this.
+/// A directory is read again when it has more names than twice those of its last reading, plus
+/// this.
 const SLACK: usize = 1024;
 
-/// Returns a hash that is the same for names that differ in case alone; for others only by chance.
+/// Returns a hash that is the same for names that differ only in case.
 pub(crate) fn hash(name: &str) -> u64 {
     static SEED: LazyLock<RandomState> = LazyLock::new(RandomState::new);
     let mut hasher = SEED.build_hasher();
@@ -34,12 +37,12 @@ pub(crate) fn hash(name: &str) -> u64 {
     hasher.finish()
 }
 
-/// Names that are not text are the same as no others, and not kept.
+/// Returns the hash of a name. Names that are not text match no others, and are not stored.
 fn hash_of(name: &[u8]) -> Option<u64> {
     std::str::from_utf8(name).ok().map(hash)
 }
 
-/// Hashes are spread already.
+/// A hasher for numbers that are hashes already.
 #[derive(Default)]
 struct AsItIs(u64);
 
@@ -66,11 +69,11 @@ struct Dir {
     hashes: Hashes,
     /// When it began to be read.
     since: Instant,
-    /// Which reading it comes from.
+    /// The number of the reading that it comes from.
     reading: u64,
-    /// It has been read to its end.
+    /// Whether it has been read to its end.
     whole: bool,
-    /// Most names until it has to be read again.
+    /// The most names before it must be read again.
     most: usize,
     used: u64,
 }
@@ -82,9 +85,9 @@ pub(crate) struct Names(Mutex<State>);
 #[derive(Default)]
 struct State {
     dirs: HashMap<NodeId, Dir>,
-    /// Names of all of them.
+    /// The number of names in all of them.
     names: usize,
-    /// Grows with each use and each reading.
+    /// Increases with each use and each reading.
     ticks: u64,
 }
 
@@ -94,7 +97,7 @@ impl State {
         self.ticks
     }
 
-    /// Makes room by forgetting those that were not used for longest.
+    /// Makes room by dropping the least recently used directories.
     fn trim(&mut self) {
         while self.names > ALL_MAX || self.dirs.len() > DIRS_MAX {
             let oldest = self.dirs.iter().min_by_key(|(_, dir)| dir.used);
@@ -112,8 +115,8 @@ impl State {
 }
 
 impl Names {
-    /// Returns whether the directory may have a name of this hash; none if that is not known, or not
-    /// `fresh` any more.
+    /// Returns whether the directory may have a name with this hash. Returns `None` if that is
+    /// unknown, or no longer `fresh`.
     pub(super) fn may_have(
         &self,
         dir: NodeId,
@@ -131,7 +134,8 @@ impl Names {
         Some(known.hashes.contains(&hash))
     }
 
-    /// Begins anew with a directory that is about to be read; not if another is at it.
+    /// Begins anew with a directory that is about to be read. Returns `None` if it is already being
+    /// read.
     pub(super) fn build(&self, dir: NodeId) -> Option<Build<'_>> {
         let mut state = self.0.lock();
         let reading = state.tick();
@@ -183,8 +187,8 @@ impl Names {
     }
 }
 
-/// A directory that is being read. Dropped before it is [`done`](Self::done), nothing is
-/// remembered.
+/// A directory that is being read. If this is dropped before it is [`done`](Self::done), nothing is
+/// stored.
 pub(crate) struct Build<'a> {
     names: &'a Names,
     dir: NodeId,
@@ -193,15 +197,15 @@ pub(crate) struct Build<'a> {
 }
 
 impl Build<'_> {
-    /// One of its names.
+    /// Adds one of its names.
     pub(crate) fn add(&mut self, name: &[u8]) {
-        // One more than is kept tells that there are too many.
+        // One more than the limit suffices to detect that there are too many.
         if let Some(hash) = hash_of(name).filter(|_| self.hashes.len() <= DIR_MAX) {
             self.hashes.insert(hash);
         }
     }
 
-    /// These were all.
+    /// Completes the reading.
     pub(crate) fn done(mut self) {
         let hashes = std::mem::take(&mut self.hashes);
         let mut state = self.names.0.lock();

@@ -14,7 +14,7 @@ fn volume() -> Arc<Volume> {
     Volume::new(fs, VolumeOptions::new("known", now))
 }
 
-/// Returns what the path leads to, by the name that the volume has.
+/// Returns the volume's name of the entry that the path leads to.
 fn found(session: &Session, common: &Common, path: &str) -> Option<String> {
     let parsed = Path::parse(&to_utf16(path.as_bytes())).unwrap();
     let walked = path::walk(

@@ -1,4 +1,4 @@
-//! [`Breaker`]: tells a client that an oplock or a lease of its opens is broken.
+//! [`Breaker`]: tells a client that an oplock or a lease of its opens is being broken.
 
 use crate::client::{Link, Logon};
 use crate::wire::{FileId, Out};
@@ -7,9 +7,9 @@ use std::fmt;
 use std::sync::{Arc, Weak};
 use volary_session::{LeaseBits, LeaseBreak, LeaseKey, LeaseSink};
 
-/// Who keeps opens for clients that are away.
+/// Keeps opens for disconnected clients.
 pub(crate) trait Keeper: fmt::Debug + Send + Sync {
-    /// Ends those that have this oplock or lease.
+    /// Closes the kept opens with this oplock or lease.
     fn end_kept(&self, key: LeaseKey);
 }
 
@@ -26,7 +26,7 @@ pub(crate) const READ: u8 = 1;
 const HANDLE: u8 = 2;
 const WRITE: u8 = 4;
 
-/// Returns the bits that an oplock level stands for.
+/// Returns the lease bits of an oplock level.
 pub(crate) fn bits_of_level(level: u8) -> LeaseBits {
     LeaseBits(match level {
         level::II => READ,
@@ -36,7 +36,7 @@ pub(crate) fn bits_of_level(level: u8) -> LeaseBits {
     })
 }
 
-/// Returns the oplock level that stands for the bits.
+/// Returns the oplock level for these lease bits.
 pub(crate) fn level_of_bits(bits: LeaseBits) -> u8 {
     match bits.0 {
         all if all == READ | HANDLE | WRITE => level::BATCH,
@@ -60,32 +60,32 @@ pub(crate) struct Way {
     pub(crate) link: Weak<Link>,
     pub(crate) logon: Weak<Logon>,
     pub(crate) sealed: bool,
-    /// What an oplock's open is called there.
+    /// The id of an oplock's open there.
     pub(crate) id: FileId,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Told {
     Oplock,
-    /// For the second version, with the epoch from which the session's are counted.
+    /// `base` is for version 2: the epoch from which the session's epochs are counted.
     Lease {
         base: Option<u16>,
     },
 }
 
 impl Breaker {
-    /// Returns what tells the client of breaks of an oplock.
+    /// Returns the notifier for breaks of an oplock.
     pub(crate) fn of_oplock(way: Way, keeper: Weak<dyn Keeper>) -> Arc<Self> {
         Self::new(way, Told::Oplock, keeper)
     }
 
-    /// Returns what tells the client of breaks of a lease. `base` is of the second version: the epoch from which the
-    /// session's are counted.
+    /// Returns the notifier for breaks of a lease. `base` is for version 2: the epoch from which
+    /// the session's epochs are counted.
     pub(crate) fn of_lease(way: Way, base: Option<u16>, keeper: Weak<dyn Keeper>) -> Arc<Self> {
         Self::new(way, Told::Lease { base }, keeper)
     }
 
-    /// Returns the epoch from which the session's are counted, for a lease of the second version.
+    /// Returns the epoch from which the session's epochs are counted, for a lease of version 2.
     pub(crate) fn base(&self) -> Option<u16> {
         match self.told {
             Told::Lease { base } => base,
@@ -93,7 +93,7 @@ impl Breaker {
         }
     }
 
-    /// Returns whether the client can be told.
+    /// Returns whether the client can be reached.
     pub(crate) fn reaches(&self) -> bool {
         let way = self.way.lock();
         let open = way.link.upgrade().is_some_and(|link| !link.is_closed());
@@ -105,13 +105,13 @@ impl Breaker {
         self.way.lock().link.upgrade()
     }
 
-    /// Reaches the client as `other` does, from now on.
+    /// Reaches the client in the same way as `other`, from now on.
     pub(crate) fn go_by_way_of(&self, other: &Self) {
         let way = other.way.lock().clone();
         *self.way.lock() = way;
     }
 
-    /// Reaches the client by this way, from now on.
+    /// Reaches the client in this way, from now on.
     pub(crate) fn follow(&self, way: Way) {
         *self.way.lock() = way;
     }
@@ -127,7 +127,7 @@ impl Breaker {
 
 impl LeaseSink for Breaker {
     fn broken(&self, broken: &LeaseBreak) {
-        // What is kept for a client that is away is not kept any more.
+        // An open that is kept for a disconnected client ends with its lease.
         if let Some(keeper) = self.keeper.upgrade() {
             keeper.end_kept(broken.key);
         }
@@ -144,8 +144,9 @@ impl LeaseSink for Breaker {
                 link.send_break(&logon, way.sealed, body);
             }
             Told::Lease { base } => {
-                // A lease is the client's, not a connection's: its first one is told, if the same
-                // user has logged on there and the keys of another are not needed for that.
+                // A lease belongs to the client, not to a connection, so the client's first
+                // connection is told. This requires that the same user has logged on there, and
+                // that no encryption with another session's keys is needed.
                 let first = if way.sealed || logon.is_sealed() {
                     None
                 } else {

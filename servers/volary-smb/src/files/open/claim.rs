@@ -1,26 +1,26 @@
-//! [`Claim`]: what a client may call an open by, to find it again.
+//! [`Claim`]: identifies an open, so that a client can find it again.
 
 use std::time::Duration;
 
-/// What a client may call an open by beside its id.
+/// What identifies an open, besides its id.
 #[derive(Clone, Debug)]
 pub(crate) struct Claim {
-    /// Who opened it.
+    /// The user who opened it.
     pub(crate) user: String,
-    /// The client's machine.
+    /// The client's GUID.
     pub(crate) client: [u8; 16],
     pub(crate) guid: Option<[u8; 16]>,
     pub(crate) app: Option<[u8; 16]>,
-    /// How long it is kept without a connection; none if it is not durable.
+    /// How long it is kept without a connection, or `None` if it is not durable.
     pub(crate) time: Option<Duration>,
 }
 
-/// What a CREATE is called by. The user is part of it: whoever learns what another calls theirs by
-/// is not in their way.
+/// Identifies a CREATE. It includes the user, so that a user who learns another's GUID cannot
+/// interfere.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) struct CreateName {
     pub(crate) user: String,
-    /// The client's machine.
+    /// The client's GUID.
     pub(crate) client: [u8; 16],
     pub(crate) guid: [u8; 16],
 }

@@ -1,4 +1,4 @@
-//! [`Common`]: what the trees of one share have in common.
+//! [`Common`]: the shared state of one share's trees.
 
 use super::breaker::Breaker;
 use super::durables::Durables;
@@ -14,26 +14,25 @@ use std::sync::{Arc, Weak};
 use volary_core::{Attr, Caps, Cred, NodeId};
 use volary_session::{ClientId, Event, EventSink, LeaseKey, News, Session, Subscription, Volume};
 
-/// Most times of change that are kept.
+/// The most times of change that are stored.
 const CHANGE_TIMES_MAX: usize = 4096;
 
-/// What the trees of one share have in common: which files are open, and which directories
-/// are watched.
+/// The shared state of one share's trees: open files, watched directories, and more.
 pub(crate) struct Common {
-    /// Whose changes the sessions of the share's trees make.
+    /// The client id under which the sessions of the share's trees make changes.
     pub(crate) client: ClientId,
     pub(crate) watches: Watches,
     pub(crate) known: Known,
     pub(crate) durables: Durables,
-    /// Held over each change of a security descriptor.
+    /// Held during each change of a security descriptor.
     pub(crate) protecting: Mutex<()>,
     volume: Arc<Volume>,
-    /// Every file that is open, by its node.
+    /// All open files, by node.
     files: Mutex<HashMap<NodeId, Vec<Arc<File>>>>,
     next: AtomicU64,
-    /// Times of change that clients set: with [`Attr::change`] as it was then.
+    /// Times of change that clients have set, with [`Attr::change`] at that time.
     change_times: Mutex<HashMap<NodeId, (u64, u64)>>,
-    /// Leases, with how many opens have them.
+    /// Leases, with the number of opens of each.
     leases: Mutex<HashMap<LeaseKey, (usize, Arc<Breaker>)>>,
     subscription: Mutex<Option<Subscription>>,
 }
@@ -68,7 +67,7 @@ impl Common {
         common
     }
 
-    /// Returns the persistent half of a file id: no file of the share has had it.
+    /// Returns the persistent half of a file id, which no file of the share has had.
     pub(crate) fn next_persistent(&self) -> u64 {
         self.next.fetch_add(1, Ordering::Relaxed)
     }
@@ -90,7 +89,7 @@ impl Common {
         }
     }
 
-    /// Returns whether nothing of the share is open.
+    /// Returns whether no file of the share is open.
     pub(crate) fn is_idle(&self) -> bool {
         self.files.lock().is_empty()
     }
@@ -101,7 +100,7 @@ impl Common {
         files.get(&node).cloned().unwrap_or_default()
     }
 
-    /// The entry of `moved` has moved: so have the paths of what is open there and below.
+    /// Updates the paths of open files after `moved` was renamed: its own, and those below it.
     pub(crate) fn moved(&self, moved: &File, from: &[Vec<u8>], to: &[Vec<u8>]) {
         let there = if moved.is_dir() {
             self.files.lock().values().flatten().cloned().collect()
@@ -119,9 +118,9 @@ impl Common {
         }
     }
 
-    /// Returns the node's time of change, as a FILETIME. One that a client has set holds until the node
-    /// changes again; volumes keep no such time, so it is forgotten with the server, or when too
-    /// many are.
+    /// Returns the node's time of change, as a FILETIME. A time that a client has set is valid
+    /// until the node changes again. Volumes cannot store such a time. So it is lost when the
+    /// server ends, or when there are too many.
     pub(crate) fn change_time(&self, attr: &Attr) -> u64 {
         match self.change_times.lock().get(&attr.node) {
             Some((change, set)) if *change == attr.change => *set,
@@ -129,7 +128,7 @@ impl Common {
         }
     }
 
-    /// Sets it, for the node as it is now.
+    /// Sets the time of change, for the node's current state.
     pub(crate) fn set_change_time(&self, attr: &Attr, filetime: u64) {
         let mut times = self.change_times.lock();
         if times.len() >= CHANGE_TIMES_MAX {
@@ -138,8 +137,8 @@ impl Common {
         times.insert(attr.node, (attr.change, filetime));
     }
 
-    /// Another open of a lease: gives the one who tells the client of its breaks. That is the first
-    /// open's, on the connection that it came by, for as long as that lasts.
+    /// Adds an open to a lease. Returns the notifier for its breaks. That is the first open's, on
+    /// its connection, for as long as the connection lasts.
     pub(crate) fn enter_lease(&self, key: LeaseKey, new: &Arc<Breaker>) -> Arc<Breaker> {
         let mut leases = self.leases.lock();
         let (count, breaker) = leases.entry(key).or_insert_with(|| (0, Arc::clone(new)));
@@ -150,7 +149,7 @@ impl Common {
         Arc::clone(breaker)
     }
 
-    /// Counts an open of a lease that has ended; forgets the lease with its last one.
+    /// Removes an open from a lease. The lease is forgotten with the last one.
     pub(crate) fn leave_lease(&self, key: LeaseKey) {
         let mut leases = self.leases.lock();
         if let Some((count, _)) = leases.get_mut(&key) {
@@ -161,17 +160,17 @@ impl Common {
         }
     }
 
-    /// Returns what the volume can do.
+    /// Returns the volume's abilities.
     pub(crate) fn caps(&self) -> Caps {
         self.volume.caps()
     }
 
-    /// Returns root's session, for what the server does on its own.
+    /// Returns root's session, for the server's own operations.
     pub(crate) fn root_session(&self) -> Session {
         self.by(None).root_session()
     }
 
-    /// Returns who makes changes here, if that is known.
+    /// Returns who makes changes here. `cred` is the user, if known.
     pub(super) fn by<'a>(&'a self, cred: Option<&'a Cred>) -> By<'a> {
         By {
             volume: &self.volume,
@@ -180,8 +179,9 @@ impl Common {
         }
     }
 
-    /// Changes made elsewhere are told to those who watch; those made here are told where they
-    /// are made, with what exactly changed, but for entries that go with their last open.
+    /// Reports changes by other clients to watches. Changes through this server are reported where
+    /// they are made, with exact information. The exception are entries that are removed with their
+    /// last open.
     fn note(&self, event: &Event) {
         self.known.hear(&event.news);
         if self.watches.is_empty() {

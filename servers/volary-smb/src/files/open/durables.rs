@@ -1,11 +1,10 @@
-//! Durable opens (MS-SMB2 3.3.1.10): what a client has open under a batch oplock, or a lease with H,
-//! outlives its connection for a while, if the client wants that. [`Durables`] keeps those of one
-//! share.
+//! Durable opens (MS-SMB2 3.3.1.10). If a client asks for it, an open with a batch oplock, or a
+//! lease with H, outlives its connection for a while. [`Durables`] stores those of one share.
 //!
-//! An open is kept as long as nobody is in its way: whatever would take away its oplock or lease
-//! ends it at once. It is given back to the user who opened it, and to nobody else; it ends when its
-//! time is over, with the server, and when the volume is detached. [`Limits::durable_opens`]
-//! bounds how many a user has there.
+//! An open is kept only while nobody conflicts with it: whatever would break its oplock or lease
+//! closes it at once. Only the user who opened it can reconnect it. It ends when its time is over,
+//! with the server, and when the volume is detached. [`Limits::durable_opens`] bounds their number
+//! for a user.
 //!
 //! [`Limits::durable_opens`]: crate::Limits::durable_opens
 
@@ -17,7 +16,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long the end of a connection may take that the client has hung up.
+/// How long to wait for a connection to end after the client has closed it.
 const HANG_UP_MAX: Duration = Duration::from_secs(10);
 
 /// The durable opens of one share.
@@ -29,33 +28,33 @@ pub(crate) struct Durables {
 
 #[derive(Default)]
 struct State {
-    /// Those without a connection, by the persistent half of their ids.
+    /// Disconnected opens, by the persistent half of their ids.
     kept: HashMap<u64, Kept>,
-    /// All that are durable, by the same.
+    /// All durable opens, by the persistent half of their ids.
     live: HashMap<u64, Arc<File>>,
     named: HashMap<CreateName, Arc<File>>,
-    /// CREATEs that are being carried out.
+    /// CREATEs in progress.
     pending: HashSet<CreateName>,
     of_apps: HashMap<[u8; 16], Vec<Arc<File>>>,
-    /// A thread waits for their time to be over.
+    /// Whether a thread waits for their time to be over.
     is_watched: bool,
 }
 
-/// An open without a connection.
+/// A disconnected open.
 pub(super) struct Kept {
     pub(super) file: Arc<File>,
-    /// What it was opened in, and is ended in.
+    /// The tree in which it was opened, and will be closed.
     pub(super) home: Arc<dyn Home>,
     pub(super) until: Instant,
 }
 
-/// A CREATE under way; another by the same name is told so until this is dropped.
+/// A CREATE in progress. Until this is dropped, another one with the same name is told so.
 pub(crate) struct Pending<'a> {
     durables: &'a Durables,
     name: CreateName,
 }
 
-/// What is known of a CREATE's name.
+/// The state of a CREATE's name.
 pub(crate) enum Named<'a> {
     New(Pending<'a>),
     UnderWay,
@@ -69,7 +68,7 @@ impl Drop for Pending<'_> {
 }
 
 impl Durables {
-    /// A file is open.
+    /// Adds an open file.
     pub(super) fn enter(&self, file: &Arc<File>) {
         let Some(claim) = &file.claim else { return };
         let mut state = self.state.lock();
@@ -84,7 +83,7 @@ impl Durables {
         }
     }
 
-    /// It is no more.
+    /// Removes a file that is closed.
     pub(super) fn leave(&self, file: &File) {
         let Some(claim) = &file.claim else { return };
         let mut state = self.state.lock();
@@ -106,7 +105,7 @@ impl Durables {
         self.changed.notify_all();
     }
 
-    /// Returns what is known of a CREATE of this name; if nothing, it is under way from now on.
+    /// Returns the state of a CREATE's name. If it is new, the CREATE is in progress from now on.
     pub(crate) fn begin(&self, name: CreateName) -> Named<'_> {
         let mut state = self.state.lock();
         if let Some(file) = state.named.get(&name) {
@@ -121,14 +120,15 @@ impl Durables {
         })
     }
 
-    /// Returns the opens of a program's instance.
+    /// Returns the opens of a program instance.
     pub(crate) fn of_app(&self, app: [u8; 16]) -> Vec<Arc<File>> {
         let state = self.state.lock();
         state.of_apps.get(&app).cloned().unwrap_or_default()
     }
 
-    /// Keeps an open whose connection is lost, for its tree, until then. `None`, with nothing kept, if
-    /// its user has `max`; else whether the caller has to begin to [wait](Self::wait).
+    /// Keeps an open that lost its connection until `until`, for its tree. Returns `None`, and
+    /// keeps nothing, if its user has `max`. Otherwise, returns whether the caller must start a
+    /// thread that calls [`wait`](Self::wait).
     pub(super) fn keep(
         &self,
         home: Arc<dyn Home>,
@@ -154,7 +154,7 @@ impl Durables {
         Some(starts)
     }
 
-    /// Keeps it no more; false if it was not kept.
+    /// Stops keeping an open. Returns false if it was not kept.
     pub(super) fn let_go(&self, file: &File) -> bool {
         self.state.lock().kept.remove(&file.id.persistent).is_some()
     }
@@ -164,7 +164,7 @@ impl Durables {
         self.state.lock().is_watched = false;
     }
 
-    /// If the client has just hung up whose open this is, waits until it is kept.
+    /// If the open's client has just closed its connection, waits until the open is kept.
     pub(crate) fn await_kept(&self, persistent: u64) {
         let mut state = self.state.lock();
         let Some(file) = state.live.get(&persistent) else {
@@ -186,10 +186,10 @@ impl Durables {
         }
     }
 
-    /// Takes out an open without a connection, to be given back, if `check` has nothing against it.
+    /// Takes a disconnected open, to reconnect it, if `check` accepts it.
     ///
     /// # Errors
-    /// `missing` if there is none; what `check` says.
+    /// `missing` if there is none; those of `check`.
     pub(crate) fn take<E>(
         &self,
         persistent: u64,
@@ -208,7 +208,7 @@ impl Durables {
         }
     }
 
-    /// Takes out those without a connection of which this holds.
+    /// Takes the disconnected opens for which `which` is true.
     pub(super) fn extract(&self, which: impl Fn(&Kept) -> bool) -> Vec<Kept> {
         let mut state = self.state.lock();
         let kept = state.kept.extract_if(|_, kept| which(kept));
@@ -220,7 +220,8 @@ impl Durables {
         out
     }
 
-    /// Waits until the time of one may be over; false if there is none, and nobody waits any more.
+    /// Waits until the first one's time may be over. Returns false if there are none, and no thread
+    /// waits any more.
     pub(super) fn wait(&self) -> bool {
         let mut state = self.state.lock();
         let Some(first) = state.kept.values().map(|kept| kept.until).min() else {

@@ -1,4 +1,4 @@
-//! The end of what is open, and what is kept of it for clients that are away.
+//! Closes files, and keeps durable opens for disconnected clients.
 
 use super::breaker::Keeper;
 use super::common::Common;
@@ -13,7 +13,7 @@ use std::thread;
 use volary_core::Result as CoreResult;
 use volary_session::{LeaseBits, LeaseKey, Session};
 
-/// Ends a file that has been taken out of its tree's table, by the session that opened it.
+/// Closes a file that was removed from its tree's table, in the session that opened it.
 pub(crate) fn end(common: &Common, session: &Session, file: &Arc<File>) -> CoreResult<()> {
     let watch = file.watch.lock().take();
     if let Some(watch) = watch {
@@ -33,7 +33,7 @@ pub(crate) fn end(common: &Common, session: &Session, file: &Arc<File>) -> CoreR
     closed
 }
 
-/// Tells whoever watches a directory that it is about to be removed.
+/// Notifies watches of a directory that is about to be removed.
 pub(crate) fn tell_deletion(common: &Common, session: &Session, file: &File) {
     for other in common.of_node(file.node) {
         let watch = other.watch.lock().clone();
@@ -43,14 +43,13 @@ pub(crate) fn tell_deletion(common: &Common, session: &Session, file: &File) {
     }
 }
 
-/// Closes what is open in the tree; what is open durably is kept if the user may
-/// come `back`.
+/// Closes the tree's files. Durable opens are kept if the user may come `back`.
 pub(crate) fn end_tree(tree: &Arc<Tree>, back: bool) {
     for file in tree.files.take_all() {
         if back && keep(tree, &file) {
             continue;
         }
-        // Nobody is left to be told.
+        // Nobody is left who could be told of an error.
         let _ = end(&tree.common, &tree.session, &file);
     }
     if tree.common.is_idle() {
@@ -58,7 +57,8 @@ pub(crate) fn end_tree(tree: &Arc<Tree>, back: bool) {
     }
 }
 
-/// Keeps an open whose connection is lost, if it is durable; otherwise the caller ends it.
+/// Keeps an open that lost its connection, if it is durable. Otherwise returns false, and the
+/// caller closes it.
 fn keep(tree: &Arc<Tree>, file: &Arc<File>) -> bool {
     let Some(time) = file.claim.as_ref().and_then(|claim| claim.time) else {
         return false;
@@ -77,11 +77,11 @@ fn keep(tree: &Arc<Tree>, file: &Arc<File>) -> bool {
         durables.is_left();
         return !durables.let_go(file);
     }
-    // It may have been asked to give up its lease before it could be found here.
+    // Its lease may have been broken before it could be found here.
     holds(tree, file) || !durables.let_go(file)
 }
 
-/// Returns whether the open has, undisturbed, what makes it durable.
+/// Returns whether the open still has what makes it durable, and is not being broken.
 fn holds(tree: &Tree, file: &File) -> bool {
     let Some(key) = file.lease.or(file.oplock) else {
         return false;
@@ -90,7 +90,7 @@ fn holds(tree: &Tree, file: &File) -> bool {
     lease.is_ok_and(|lease| lease.granted.has(LeaseBits::HANDLE) && !lease.breaking)
 }
 
-/// Starts the thread that ends the share's durable opens when their time is over.
+/// Starts the thread that closes the share's durable opens when their time is over.
 fn watch(common: &Arc<Common>) -> bool {
     let common = Arc::clone(common);
     let thread = thread::Builder::new().name("smb durable opens".to_owned());
@@ -103,25 +103,25 @@ fn watch(common: &Arc<Common>) -> bool {
     begun.is_ok()
 }
 
-/// Ends an open, whether it has a connection or not.
+/// Closes an open, whether it is connected or not.
 pub(crate) fn end_durable(common: &Common, file: &Arc<File>) {
     end_where(common, |kept| Arc::ptr_eq(&kept.file, file));
     if let Some(tree) = file.tree.upgrade()
         && tree.lets_go(file.id)
     {
-        // Nobody is left to be told.
+        // Nobody is left who could be told of an error.
         let _ = end(common, tree.session(), file);
     }
 }
 
-/// Ends what is kept for clients that are away.
+/// Closes all opens that are kept for disconnected clients.
 pub(crate) fn end_durables(common: &Common) {
     end_where(common, |_| true);
 }
 
 fn end_where(common: &Common, which: impl Fn(&Kept) -> bool) {
     for kept in common.durables.extract(which) {
-        // Nobody is left to be told.
+        // Nobody is left who could be told of an error.
         let _ = end(common, kept.home.session(), &kept.file);
     }
 }

@@ -1,18 +1,18 @@
-//! What is open: of each open its [`File`], of each connection to a share its [`Tree`], of each share
-//! what its trees have in common. Requests come with the rooms above; this one may use `client` and,
-//! of its neighbours, names, rights and what is remembered of nodes.
+//! Open files. There is a [`File`] for each open, a [`Tree`] for each connection to a share, and
+//! shared state for the trees of each share. Requests are in the rooms above. This room may use
+//! `client`, and of its neighbours names, rights and cached facts about nodes.
 //!
 //! | module, from bottom to top | what |
 //! |---|---|
-//! | `scan`, `claim` | how far a directory was listed; by what an open is found again |
+//! | `scan`, `claim` | the state of a listing; what identifies an open |
 //! | `watch` | a directory that a client watches |
 //! | `breaker` | tells a client of broken oplocks and leases |
-//! | `table` | one open, and those of a tree |
+//! | `table` | an open, and those of a tree |
 //! | `durables` | opens that outlive their connection |
-//! | `watches` | who is told of changes on a share |
-//! | `common` | what the trees of a share have in common |
+//! | `watches` | reports changes on a share |
+//! | `common` | the shared state of one share's trees |
 //! | `tree` | a session's connection to a share |
-//! | `ending` | the end of all that |
+//! | `ending` | closes all of these |
 
 mod breaker;
 mod claim;

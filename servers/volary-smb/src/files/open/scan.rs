@@ -1,16 +1,16 @@
-//! [`Scan`]: how far an open directory has been listed.
+//! [`Scan`]: the state of a listing of an open directory.
 
 use crate::files::wildcard::Pattern;
 use volary_core::Cookie;
 
-/// How far an open directory has been listed.
+/// The state of a listing of an open directory.
 #[derive(Debug)]
 pub(crate) struct Scan {
     pub(crate) pattern: Pattern,
-    /// How many of `.` and `..` have been given.
+    /// How many of `.` and `..` have been listed.
     pub(crate) dots: u8,
     pub(crate) place: Cookie,
-    /// Whether anything has been given.
+    /// Whether anything has been listed.
     pub(crate) found: bool,
     pub(crate) ended: bool,
 }

@@ -1,4 +1,4 @@
-//! What is open: [`File`], and the table of a tree's files.
+//! Open files: [`File`], and the table of a tree's files.
 
 use super::breaker::Breaker;
 use super::claim::Claim;
@@ -18,24 +18,24 @@ use std::sync::{Arc, Weak};
 use volary_core::{Cancel, FileKind, NodeId, OpenId, Time};
 use volary_session::{LeaseKey, Session};
 
-/// Most files that a tree has open at a time.
+/// The most files that a tree has open at a time.
 const FILES_MAX: usize = 1 << 16;
 
-/// The tree that a file is open in, as far as others need it who find the file elsewhere.
+/// The tree in which a file is open, for code that finds the file in other ways.
 pub(crate) trait Home: fmt::Debug + Send + Sync {
-    /// Returns the session by which it was opened.
+    /// Returns the session that opened it.
     fn session(&self) -> &Session;
 
-    /// Takes a file out of the tree's table; false if it is not there.
+    /// Removes a file from the tree's table. Returns false if it is not there.
     fn lets_go(&self, id: FileId) -> bool;
 }
 
-/// The last numbers of requests for locks that were carried out, by their indices from 1 on.
+/// The numbers of the last lock requests that were carried out, by their indices from 1 on.
 pub(crate) type Sequences = [Option<u8>; SEQUENCES];
-/// How many indices there are.
+/// The number of indices.
 pub(crate) const SEQUENCES: usize = 64;
 
-/// One open of a client.
+/// An open of a client.
 #[derive(Debug)]
 pub(crate) struct File {
     pub(crate) id: FileId,
@@ -43,17 +43,17 @@ pub(crate) struct File {
     pub(crate) open: OpenId,
     pub(crate) node: NodeId,
     pub(crate) kind: FileKind,
-    /// What was granted (`GrantedAccess`).
+    /// The granted rights (`GrantedAccess`).
     pub(crate) access: u32,
     /// `CreateOptions`.
     pub(crate) options: u32,
-    /// The path from the share's root; kept right by renames through this server.
+    /// The path from the share's root. Renames through this server update it.
     pub(crate) path: Mutex<KeptPath>,
-    /// `FilePositionInformation`: kept, and not used by anything.
+    /// `FilePositionInformation`. It is stored, but has no effect.
     pub(crate) position: AtomicU64,
     /// Options that `FileModeInformation` set.
     pub(crate) mode: AtomicU64,
-    /// Times that this open does not change any more.
+    /// Times that this open no longer changes.
     pub(crate) frozen: Mutex<Frozen>,
     pub(crate) scan: Mutex<Option<Scan>>,
     pub(crate) watch: Mutex<Option<Arc<Watch<Self>>>>,
@@ -61,32 +61,32 @@ pub(crate) struct File {
     pub(crate) oplock: Option<LeaseKey>,
     /// The key of its lease, if it has one.
     pub(crate) lease: Option<LeaseKey>,
-    /// Who is told when the oplock or lease is broken.
+    /// Notifies the client when the oplock or lease is broken.
     pub(crate) breaker: Option<Arc<Breaker>>,
-    /// What else its client may call it by.
+    /// What identifies it to its client, besides its id.
     pub(crate) claim: Option<Box<Claim>>,
-    /// How it came about.
+    /// How it was opened.
     pub(crate) action: Action,
-    /// Nothing but its CREATE has been asked of it.
+    /// Whether no other request than its CREATE has used it.
     pub(crate) is_fresh: AtomicBool,
     /// The newest `ChannelSequence` of its requests.
     pub(crate) sequence: Mutex<u16>,
-    /// Which requests for locks have been carried out.
+    /// The lock requests that have been carried out.
     pub(crate) sequences: Mutex<Option<Box<Sequences>>>,
-    /// The tree that it is, or last was, open in.
+    /// The tree in which it is open, or was last.
     pub(crate) tree: Weak<dyn Home>,
-    /// Requests for locks through it that wait; its end sends them away.
+    /// Waiting lock requests through it, which are cancelled when it is closed.
     pub(crate) waiting: Mutex<Vec<Arc<Cancel>>>,
-    /// One of what its user may have open.
+    /// Its share of the user's limit on opens.
     pub(crate) taken: Arc<Taken>,
 }
 
-/// Times that the client has taken charge of, by setting them or by a time of -1: what they are.
+/// Times that the client has set, or frozen with a time of -1.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Frozen {
     pub(crate) accessed: Option<Time>,
     pub(crate) written: Option<Time>,
-    /// A FILETIME.
+    /// The time of change, as a FILETIME.
     pub(crate) changed: Option<u64>,
 }
 
@@ -95,13 +95,15 @@ impl File {
         self.kind == FileKind::Dir
     }
 
-    /// Returns whether it was opened for any of these rights.
+    /// Returns whether any of these rights was granted.
     pub(crate) fn has_any(&self, rights: u32) -> bool {
         self.access & rights != 0
     }
 
+    /// Checks that any of these rights was granted.
+    ///
     /// # Errors
-    /// `ACCESS_DENIED` if it was opened for none of these rights.
+    /// `ACCESS_DENIED` if none was.
     pub(crate) fn need_any(&self, rights: u32) -> Result<(), Status> {
         if self.has_any(rights) {
             Ok(())
@@ -110,8 +112,10 @@ impl File {
         }
     }
 
+    /// Checks that this is a regular file.
+    ///
     /// # Errors
-    /// `INVALID_DEVICE_REQUEST` for a directory, and for what has no data.
+    /// `INVALID_DEVICE_REQUEST` for a directory, and for other nodes without data.
     pub(crate) fn need_file(&self) -> Result<(), Status> {
         if self.kind == FileKind::File {
             Ok(())
@@ -120,8 +124,8 @@ impl File {
         }
     }
 
-    /// Returns whether a request with this `ChannelSequence` is no older than others that came; half of all
-    /// numbers are older.
+    /// Returns whether a request with this `ChannelSequence` is not older than others before it.
+    /// Half of all numbers count as older.
     pub(crate) fn is_current(&self, sequence: u16) -> bool {
         let mut newest = self.sequence.lock();
         let is_current = sequence.wrapping_sub(*newest) <= u16::MAX / 2;
@@ -131,21 +135,20 @@ impl File {
         is_current
     }
 
-    /// Notes a request that may wait, until what is given is dropped.
+    /// Notes a request that may wait, until the result is dropped.
     pub(crate) fn waits<'a>(&'a self, cancel: &'a Arc<Cancel>) -> Waiting<'a> {
         self.waiting.lock().push(Arc::clone(cancel));
         Waiting { file: self, cancel }
     }
 
-    /// Sends away the requests that wait.
+    /// Cancels the waiting requests.
     pub(crate) fn send_away(&self) {
         for cancel in self.waiting.lock().iter() {
             cancel.set();
         }
     }
 
-    /// Returns the open as one of another tree, where it has this id. What it has of its own
-    /// moves there.
+    /// Returns this open for another tree, with another id. Its resources move to the new one.
     pub(crate) fn moved(&self, id: FileId, sequence: Option<u16>, tree: Weak<dyn Home>) -> Self {
         Self {
             id,
@@ -206,8 +209,10 @@ impl FileTable {
         self.next.fetch_add(1, Ordering::Relaxed).wrapping_add(1)
     }
 
+    /// Checks that the tree can have one more open file.
+    ///
     /// # Errors
-    /// `TOO_MANY_OPENED_FILES` when [`FILES_MAX`] are open.
+    /// `TOO_MANY_OPENED_FILES` if [`FILES_MAX`] are open.
     pub(crate) fn check_room(&self) -> Result<(), Status> {
         if self.files.read().len() < FILES_MAX {
             Ok(())
@@ -236,12 +241,12 @@ impl FileTable {
         }
     }
 
-    /// Returns how many there are.
+    /// Returns the number of files.
     pub(crate) fn len(&self) -> usize {
         self.files.read().len()
     }
 
-    /// Takes out all.
+    /// Removes all files, and returns them.
     pub(crate) fn take_all(&self) -> Vec<Arc<File>> {
         self.files.write().drain().map(|(_, file)| file).collect()
     }

@@ -10,26 +10,26 @@ use std::sync::Arc;
 use volary_core::Caps;
 use volary_session::Session;
 
-/// Every right to files.
+/// All rights to files.
 pub(crate) const ACCESS_ALL: u32 = 0x001F_01FF;
-/// Rights to files that change nothing: read, execute, read attributes and
-/// extended attributes, read control, synchronize.
+/// Rights to files that permit no changes: read, execute, read attributes and extended attributes,
+/// read control, and synchronize.
 pub(crate) const ACCESS_READ: u32 = 0x0012_00A9;
 
 /// A session's connection to a share that is a volume.
 pub(crate) struct Tree {
     pub(crate) id: u32,
-    /// The share's place in `Config::shares`.
+    /// The share's index in `Config::shares`.
     pub(crate) share: usize,
     pub(crate) config: Arc<Config>,
     /// The user's session on the volume.
     pub(crate) session: Session,
     /// The most rights that an open can have here.
     pub(crate) access: u32,
-    /// Every message about it is encrypted.
+    /// Whether every message about it must be encrypted.
     pub(crate) sealed: bool,
     pub(crate) files: FileTable,
-    /// What it has in common with the share's other trees.
+    /// The shared state of the share's trees.
     pub(crate) common: Arc<Common>,
 }
 
@@ -44,18 +44,20 @@ impl Tree {
         &self.config.limits
     }
 
-    /// Returns its user, as who makes changes.
+    /// Returns its user as the author of changes.
     pub(crate) fn by(&self) -> By<'_> {
         self.common.by(Some(self.session.cred()))
     }
 
-    /// Returns whether all changes are refused.
+    /// Returns whether the tree permits no changes.
     pub(crate) fn is_read_only(&self) -> bool {
         self.access == ACCESS_READ
     }
 
+    /// Checks that the volume takes changes. This error takes precedence over other refusals.
+    ///
     /// # Errors
-    /// `MEDIA_WRITE_PROTECTED` if the volume takes no changes, which is told before any other refusal of one.
+    /// `MEDIA_WRITE_PROTECTED` if it does not.
     pub(crate) fn check_volume_writable(&self) -> Result<(), Status> {
         match self.common.caps().has(Caps::WRITE) {
             true => Ok(()),

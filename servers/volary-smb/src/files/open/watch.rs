@@ -1,4 +1,5 @@
-//! [`Watch`]: a directory that a client watches, and what has changed there since it asked last.
+//! [`Watch`]: a directory that a client watches, and the changes there since the client's last
+//! request.
 
 use crate::answer::{Answer, Failure};
 use crate::budget::Taken;
@@ -25,9 +26,9 @@ pub(crate) mod filter {
     pub(crate) const SECURITY: u32 = 0x100;
 }
 
-/// Most changes that are kept for a watch.
+/// The most changes that are stored for a watch.
 const KEPT_MAX: usize = 4096;
-/// Most bytes of changes that are kept for all watches of a share.
+/// The most bytes of changes that are stored for all watches of a share.
 const BYTES_MAX: usize = 16 << 20;
 
 /// A directory that a client watches.
@@ -37,16 +38,16 @@ pub(crate) struct Watch<F> {
     pub(crate) file: Weak<F>,
     pub(crate) node: NodeId,
     pub(crate) filter: u32,
-    /// It is of all that is below as well.
+    /// Whether it includes the whole tree below.
     pub(crate) tree: bool,
-    /// Bytes of changes that are kept.
+    /// The most bytes of changes that are stored.
     pub(crate) max: usize,
     state: Mutex<State>,
-    /// Where it is in the index; changed under its lock.
+    /// Its key in the index, which is changed under the index's lock.
     pub(crate) key: AtomicU64,
-    /// Bytes of changes that are kept for all watches of the share.
+    /// Bytes of changes that are stored for all watches of the share.
     bytes: Arc<AtomicUsize>,
-    /// One of what its user may have.
+    /// Its share of the user's limit on watches.
     _taken: Taken,
 }
 
@@ -60,15 +61,22 @@ impl<F> Drop for Watch<F> {
 struct State {
     changes: Vec<(Action, Vec<u8>)>,
     len: usize,
-    /// More happened than could be kept.
+    /// More changes occurred than could be stored.
     overflown: bool,
     waiting: VecDeque<(Arc<Wait>, usize)>,
     ended: bool,
 }
 
+/// Changes that were taken for an answer.
+struct Kept {
+    changes: Vec<(Action, Vec<u8>)>,
+    len: usize,
+    overflown: bool,
+}
+
 impl<F: Send + Sync + 'static> Watch<F> {
-    /// Returns a watch of a directory by an open of it, which takes one of what its user may have; `bytes`
-    /// counts what is kept for all watches of the share.
+    /// Returns a watch of a directory by an open of it. `taken` is its share of the user's limit.
+    /// `bytes` counts what is stored for all watches of the share.
     pub(crate) fn new(
         file: &Arc<F>,
         node: NodeId,
@@ -89,7 +97,7 @@ impl<F: Send + Sync + 'static> Watch<F> {
         }
     }
 
-    /// Answers with what has changed, or later.
+    /// Answers with the stored changes, or parks the request.
     pub(crate) fn ask(self: &Arc<Self>, wait: &Arc<Wait>, max: usize) -> Answer {
         let mut state = self.state.lock();
         if state.ended {
@@ -105,14 +113,15 @@ impl<F: Send + Sync + 'static> Watch<F> {
                 this.forget(&parked);
             }
         });
-        // Whoever finds it among those that wait can answer it: it is parked before.
+        // The request must be parked first, because whoever finds it in the list may answer it at
+        // once.
         if failure.status == Status::PENDING {
             self.wait(wait, max);
         }
         Err(failure)
     }
 
-    /// Lets a parked request wait, for what has changed since as well.
+    /// Adds a parked request to the list. Answers it if there was a change meanwhile.
     fn wait(&self, wait: &Arc<Wait>, max: usize) {
         let mut state = self.state.lock();
         let ended = state.ended;
@@ -133,7 +142,7 @@ impl<F: Send + Sync + 'static> Watch<F> {
             .retain(|(other, _)| !std::ptr::eq(Arc::as_ptr(other), wait.as_ptr()));
     }
 
-    /// Notes changes of one moment and answers who waits.
+    /// Stores changes that belong together, and answers waiting requests.
     pub(crate) fn note(&self, changes: &[(Action, Vec<u8>)]) {
         let mut state = self.state.lock();
         for (action, name) in changes {
@@ -162,25 +171,26 @@ impl<F: Send + Sync + 'static> Watch<F> {
             let Some((wait, max)) = state.waiting.pop_front() else {
                 return;
             };
-            let kept = (state.changes.clone(), state.len, state.overflown);
+            let kept = Kept {
+                changes: state.changes.clone(),
+                len: state.len,
+                overflown: state.overflown,
+            };
             let answer = state.take(max, &self.bytes);
             drop(state);
             if !wait.finish(answer) {
-                let mut state = self.state.lock();
-                state.clear(&self.bytes);
-                self.bytes.fetch_add(kept.1, Ordering::Relaxed);
-                (state.changes, state.len, state.overflown) = kept;
+                self.state.lock().put_back(kept, &self.bytes);
             }
         }
     }
 
-    /// Says no more than that something has changed.
+    /// Notes only that something has changed.
     pub(crate) fn overflow(&self) {
         self.state.lock().overflown = true;
         self.answer();
     }
 
-    /// Sends away those who wait.
+    /// Answers all waiting requests with this status.
     pub(crate) fn end(&self, status: Status) {
         let mut state = self.state.lock();
         state.ended |= status == Status::NOTIFY_CLEANUP;
@@ -193,7 +203,16 @@ impl<F: Send + Sync + 'static> Watch<F> {
 }
 
 impl State {
-    /// Forgets what has changed, of which `bytes` has count.
+    /// Puts changes back that no client has got, before those noted meanwhile.
+    fn put_back(&mut self, mut kept: Kept, bytes: &AtomicUsize) {
+        bytes.fetch_add(kept.len, Ordering::Relaxed);
+        kept.changes.append(&mut self.changes);
+        self.changes = kept.changes;
+        self.len += kept.len;
+        self.overflown |= kept.overflown;
+    }
+
+    /// Drops the stored changes, and subtracts them from `bytes`.
     fn clear(&mut self, bytes: &AtomicUsize) -> Vec<(Action, Vec<u8>)> {
         bytes.fetch_sub(std::mem::take(&mut self.len), Ordering::Relaxed);
         std::mem::take(&mut self.changes)
@@ -214,7 +233,7 @@ impl State {
     }
 }
 
-/// Returns an answer that is no error, without changes.
+/// Returns a reply without changes, with a status that is not an error.
 fn told(status: Status) -> Failure {
     Failure::with_body(status, reply(&[]))
 }

@@ -4,7 +4,7 @@ use super::sid::Sid;
 use crate::wire::fscc::le::{part, slice_at, u8_at, u16_at, u32_at};
 use crate::wire::{Out, out::len32};
 
-/// Which parts of a descriptor are asked for or set (MS-DTYP 2.4.7).
+/// Parts of a descriptor that are requested or set (MS-DTYP 2.4.7).
 pub(crate) mod parts {
     pub(crate) const OWNER: u32 = 0x1;
     pub(crate) const GROUP: u32 = 0x2;
@@ -14,9 +14,9 @@ pub(crate) mod parts {
 
 const SELF_RELATIVE: u16 = 0x8000;
 const DACL_PRESENT: u16 = 0x4;
-/// Bytes of the header.
+/// The length of the header.
 const HEADER: usize = 20;
-/// Bytes of an ACL's header, and of an ACE before its SID.
+/// The lengths of an ACL's header, and of an ACE before its SID.
 const ACL_HEADER: usize = 8;
 const ACE_HEADER: usize = 8;
 
@@ -24,42 +24,42 @@ const ACE_HEADER: usize = 8;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Ace {
     pub(crate) allow: bool,
-    /// `INHERIT_ONLY_ACE` and so on.
+    /// `INHERIT_ONLY_ACE` and others.
     pub(crate) flags: u8,
     pub(crate) mask: u32,
     pub(crate) sid: Sid,
 }
 
-/// `INHERITED_ACE`: came from the directory above.
+/// `INHERITED_ACE`: the rule was inherited from the parent directory.
 pub(crate) const INHERITED: u8 = 0x10;
-/// Control bits about inheritance: it is asked for, it was done, and it is not wanted.
+/// Control bits of inheritance: it is requested, it was done, and it is refused.
 pub(crate) const AUTO_INHERIT_REQ: u16 = 0x100;
 pub(crate) const AUTO_INHERITED: u16 = 0x400;
 pub(crate) const PROTECTED: u16 = 0x1000;
 const KEPT: u16 = AUTO_INHERIT_REQ | AUTO_INHERITED | PROTECTED;
-/// `INHERIT_ONLY_ACE`: says nothing about the node itself.
+/// `INHERIT_ONLY_ACE`: the rule does not apply to the node itself.
 pub(crate) const INHERIT_ONLY: u8 = 0x8;
 
-/// A descriptor; a part that is not there was not asked for, or not given.
+/// A descriptor. A missing part was not requested, or not given.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Descriptor {
-    /// Of the control bits, those in [`KEPT`].
+    /// The control bits, limited to those in [`KEPT`].
     pub(crate) control: u16,
     pub(crate) owner: Option<Sid>,
     pub(crate) group: Option<Sid>,
     pub(crate) dacl: Option<Dacl>,
 }
 
-/// A DACL that is there.
+/// A DACL that is present.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Dacl {
-    /// A null one: everybody may all.
+    /// A null DACL: everybody has all rights.
     Null,
     Rules(Vec<Ace>),
 }
 
 impl Descriptor {
-    /// Reads a descriptor. `None` if it contradicts itself or has rules other than "allow" and
+    /// Parses a descriptor. Returns `None` if it is malformed, or has rules other than "allow" and
     /// "deny".
     pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
         let control = u16_at(bytes, 2)?;
@@ -85,7 +85,7 @@ impl Descriptor {
         })
     }
 
-    /// Returns which parts are there.
+    /// Returns which parts are present.
     pub(crate) fn parts(&self) -> u32 {
         let part = |there: bool, part: u32| if there { part } else { 0 };
         part(self.owner.is_some(), parts::OWNER)
@@ -93,7 +93,7 @@ impl Descriptor {
             | part(self.dacl.is_some(), parts::DACL)
     }
 
-    /// Returns its bytes.
+    /// Encodes the descriptor.
     pub(crate) fn emit(&self) -> Vec<u8> {
         let mut out = Out::new();
         let present = if self.dacl.is_some() { DACL_PRESENT } else { 0 };

@@ -1,8 +1,8 @@
-//! How descriptors are kept: records in an extended attribute that only root sets.
+//! Storage of descriptors: records in an extended attribute that only root can set.
 //!
-//! A record says for which owner, group and permission bits it counts. While these are being
-//! changed there are two, for what they were and for what they become, so that one counts at
-//! every moment, after a crash too, and none needs to be taken back if the change is refused.
+//! A record is valid for one owner, group and set of permission bits. While these are being
+//! changed, there are two records, for the old and the new values. So one of them is valid at every
+//! moment, after a crash too. None must be undone if the change is refused.
 
 use super::descriptor::{Dacl, Descriptor};
 use crate::wire::Out;
@@ -10,20 +10,20 @@ use crate::wire::fscc::le::{slice_at, u8_at, u32_at};
 use volary_core::{Attr, Caps, Kind, NodeId, Result};
 use volary_session::{Session, SetXattr};
 
-/// Where descriptors are kept: under the first of these names that the volume takes.
+/// The attribute's possible names. The first one that the volume accepts is used.
 const NAMES: [&[u8]; 3] = [
     b"security.volary.descriptor",
     b"system.volary.descriptor",
     b"user.volary.descriptor",
 ];
-/// One record, up to the end, of earlier releases.
+/// The format of earlier releases: a single record, up to the end.
 const SINGLE: u8 = 1;
-/// Records, each with its length.
+/// Several records, each with its length.
 const SEVERAL: u8 = 2;
-/// Permission bits; set-uid, set-gid and sticky make no difference to a record.
+/// Permission bits. Set-uid, set-gid and sticky do not matter for a record.
 const BITS: u32 = 0o777;
 
-/// A descriptor, and the owner, group and permission bits that it counts for.
+/// A descriptor, and the owner, group and permission bits for which it is valid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Record {
     pub(super) uid: u32,
@@ -33,12 +33,12 @@ pub(super) struct Record {
 }
 
 impl Record {
-    /// Returns whether it counts for a node with these attributes.
+    /// Returns whether it is valid for a node with these attributes.
     pub(super) fn counts(&self, attr: &Attr) -> bool {
         (self.uid, self.gid, self.bits) == (attr.uid, attr.gid, attr.mode & BITS)
     }
 
-    /// Returns the node with rules that give nobody anything.
+    /// Returns the record with rules that grant nothing to anybody.
     fn closed(&self) -> Self {
         let closed = Descriptor {
             dacl: Some(Dacl::Rules(Vec::new())),
@@ -51,10 +51,10 @@ impl Record {
     }
 }
 
-/// What is kept of a node: the attribute's name, and its value.
+/// A node's stored attribute: its name, and its value.
 pub(super) type Found = Option<(&'static [u8], Vec<u8>)>;
 
-/// Reads what is kept. `root` is a session that may look at all.
+/// Reads the stored attribute. `root` must be a session that may read everything.
 pub(super) fn find(root: &Session, node: NodeId) -> Found {
     if !root.caps().has(Caps::XATTRS) {
         return None;
@@ -63,7 +63,7 @@ pub(super) fn find(root: &Session, node: NodeId) -> Found {
     names.find_map(|name| Some((name, root.getxattr(node, name).ok()?)))
 }
 
-/// Returns the record of a value that counts for a node with these attributes.
+/// Returns the record in a value that is valid for a node with these attributes.
 pub(super) fn counting(value: &[u8], attr: &Attr) -> Option<Record> {
     let record = |at: usize, len: usize| {
         Some(Record {
@@ -101,12 +101,12 @@ fn value_of(records: &[&Record]) -> Vec<u8> {
     out.done()
 }
 
-/// Keeps `new`, beside the record that counts now. Where there is no room for both, the
-/// one that counts now is replaced by one that gives nobody anything. False if the volume keeps
-/// no such attribute of the node.
+/// Stores `new`, together with the valid record `old`. If there is no room for both, `old` is
+/// replaced by one that grants nothing to anybody. Returns false if the volume cannot store the
+/// attribute for this node.
 ///
 /// # Errors
-/// `TooBig`, `NoSpace` and others of the volume; what was kept stays.
+/// `TooBig`, `NoSpace` and others of the volume. The stored value is then unchanged.
 pub(super) fn keep(
     root: &Session,
     node: NodeId,
@@ -122,7 +122,7 @@ pub(super) fn keep(
     }
 }
 
-/// Keeps a value under the first name that the volume takes; false if there is none.
+/// Stores a value under the first name that the volume accepts. Returns false if it accepts none.
 fn put(root: &Session, node: NodeId, value: &[u8]) -> Result<bool> {
     for name in NAMES {
         match root.setxattr(node, name, value, SetXattr::Any) {
@@ -133,8 +133,8 @@ fn put(root: &Session, node: NodeId, value: &[u8]) -> Result<bool> {
     Ok(false)
 }
 
-/// Puts back the attribute that [`find`] returned. If that fails, the record that was valid then
-/// is still among those that are kept.
+/// Restores the attribute that [`find`] returned. If that fails, the formerly valid record is still
+/// among the stored ones.
 pub(super) fn restore(root: &Session, node: NodeId, found: Found) {
     let _ = match found {
         Some((name, value)) => root.setxattr(node, name, &value, SetXattr::Any),

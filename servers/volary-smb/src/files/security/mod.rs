@@ -1,13 +1,16 @@
-//! Who may do what, as clients see it: a volume's owner, group and permission bits as a security
-//! descriptor, and back.
+//! Access control as clients see it. Translates a volume's owner, group and permission bits to a
+//! security descriptor, and back.
 //!
-//! Users are S-1-22-1-uid and groups S-1-22-2-gid; S-1-5-88-1 and -2 are understood as well. A
-//! DACL that is set is kept whole where the volume has extended attributes (`stored`), and as
-//! permission bits. Without those attributes one that the bits cannot say (a rule for anybody but
-//! owner, group and everyone; writing without appending) is refused with `NOT_SUPPORTED`, so that
-//! nobody believes in a protection that is not there. Uses `wire` and [`access`] alone.
+//! Users are S-1-22-1-uid, and groups are S-1-22-2-gid. S-1-5-88-1 and -2 are understood too. A
+//! DACL that a client sets is stored whole if the volume has extended attributes (`stored`), and as
+//! permission bits.
 //!
-//! From bottom to top: `sid`, `descriptor`, `kept`, `stored`, and what is here.
+//! Without extended attributes, some DACLs cannot be expressed as bits. Examples are rules for
+//! others than owner, group and everyone, or writing without appending. These are refused with
+//! `NOT_SUPPORTED`, so that nobody relies on missing protection.
+//!
+//! Uses only `wire` and [`access`]. From bottom to top: `sid`, `descriptor`, `kept`, `stored`, and
+//! this module.
 
 pub(crate) mod descriptor;
 mod kept;
@@ -23,10 +26,12 @@ use sid::{Principal, Sid};
 use volary_core::{Acl, Attr, Caps, NodeId, SetAttr};
 use volary_session::Session;
 
-/// Returns the asked-for parts of a node's descriptor: of the one that is kept, or of what the mode says.
+/// Returns the requested parts of a node's descriptor: of the stored one, or one derived from the
+/// mode.
 pub(crate) fn of_node(root: &Session, attr: &Attr, asked: u32) -> Descriptor {
     let Some(mut kept) = stored::read(root, attr) else {
-        // One that is damaged lets nobody but the owner in, as the mode of it says.
+        // If the access list is damaged, the mode alone counts, and it gives access only to the
+        // owner.
         let acl = root.acl_seen(attr).unwrap_or_default();
         return describe(attr, acl.as_ref(), asked);
     };
@@ -43,12 +48,13 @@ pub(crate) fn of_node(root: &Session, attr: &Attr, asked: u32) -> Descriptor {
     kept
 }
 
-/// Sets the given parts of a node's descriptor: whole where the volume has extended attributes,
-/// else as far as owner, group and mode can say it. If it is refused, nothing has changed. `root` may
-/// look at all; `alone` is held meanwhile, so that changes on a share go one by one.
+/// Sets the given parts of a node's descriptor. It is stored whole if the volume has extended
+/// attributes, and otherwise as owner, group and mode. If it is refused, nothing has changed.
+/// `root` may read everything. `alone` is locked meanwhile, so that such changes on a share run one
+/// by one.
 ///
 /// # Errors
-/// `NOT_SUPPORTED` for what they cannot; as [`stored::set`].
+/// `NOT_SUPPORTED` for what owner, group and mode cannot express; as [`stored::set`].
 pub(crate) fn set(
     session: &Session,
     root: &Session,
@@ -71,11 +77,11 @@ pub(crate) fn set(
     Ok(())
 }
 
-/// Gives a new node what it inherits of the descriptor of its directory; false if that is nothing.
-/// `root` and `alone` are as for [`set`].
+/// Gives a new node the descriptor that it inherits from its directory. Returns false if it
+/// inherits none. `root` and `alone` are as for [`set`].
 ///
 /// # Errors
-/// `NOT_SUPPORTED` if the volume cannot keep it; as [`stored::set`].
+/// `NOT_SUPPORTED` if the volume cannot store it; as [`stored::set`].
 pub(crate) fn inherit(
     session: &Session,
     root: &Session,
@@ -94,7 +100,7 @@ pub(crate) fn inherit(
     }
 }
 
-/// Returns the asked-for parts of what owner, group and mode say, and an access list.
+/// Returns the requested parts of a descriptor for owner, group, mode and an access list.
 fn describe(attr: &Attr, acl: Option<&Acl>, asked: u32) -> Descriptor {
     let wants = |part: u32| asked & part != 0;
     Descriptor {
@@ -105,10 +111,11 @@ fn describe(attr: &Attr, acl: Option<&Acl>, asked: u32) -> Descriptor {
     }
 }
 
-/// Users or groups, each with the bits that it has.
+/// Users or groups, each with its permission bits.
 type Classes = Vec<(u32, Sid)>;
 
-/// Named users and groups of an access list, and the owning group first: what each has.
+/// Returns the bits of the named users in an access list, and of the groups, with the owning group
+/// first.
 fn classes(attr: &Attr, acl: Option<&Acl>) -> (Classes, Classes) {
     let owning = |bits| vec![(bits, Sid::group(attr.gid))];
     let Some(acl) = acl else {
@@ -123,9 +130,9 @@ fn classes(attr: &Attr, acl: Option<&Acl>) -> (Classes, Classes) {
     (users.collect(), groups)
 }
 
-/// Returns the rules that say what the mode says, or an access list: each class is first denied what only
-/// later ones have. Where there are several groups, each gives what it gives before any is denied
-/// the rest.
+/// Returns the rules that express a mode or an access list. Each class is first denied the rights
+/// that only later classes have. If there are several groups, all their rights are allowed first,
+/// and denied afterwards.
 fn rules(attr: &Attr, acl: Option<&Acl>) -> Vec<Ace> {
     let (users, groups) = classes(attr, acl);
     let (owner, other) = (attr.mode >> 6 & 7, attr.mode & 7);
@@ -167,10 +174,10 @@ fn rules(attr: &Attr, acl: Option<&Acl>) -> Vec<Ace> {
     rules
 }
 
-/// Returns the changes of owner, group and mode that setting these parts of a descriptor means.
+/// Returns the changes of owner, group and mode that express these parts of a descriptor.
 ///
 /// # Errors
-/// `NOT_SUPPORTED` for what they cannot say.
+/// `NOT_SUPPORTED` for parts that they cannot express.
 fn changes(attr: &Attr, descriptor: &Descriptor, given: u32) -> Result<SetAttr, Status> {
     let mut set = SetAttr::default();
     if given & parts::OWNER != 0 {
@@ -205,7 +212,7 @@ fn changes(attr: &Attr, descriptor: &Descriptor, given: u32) -> Result<SetAttr, 
 /// # Errors
 /// `NOT_SUPPORTED`.
 fn mode_of(rules: &[Ace], uid: u32, gid: u32) -> Result<u32, Status> {
-    /// What one class is allowed and denied so far.
+    /// The rights that a class is allowed and denied so far.
     #[derive(Clone, Copy, Default)]
     struct Class {
         allowed: u32,
@@ -241,8 +248,10 @@ fn mode_of(rules: &[Ace], uid: u32, gid: u32) -> Result<u32, Status> {
     Ok(mode)
 }
 
+/// Returns the permission bits for an access mask.
+///
 /// # Errors
-/// `NOT_SUPPORTED` for writing without appending, or the other way round.
+/// `NOT_SUPPORTED` for writing without appending, or the reverse.
 fn bits_of(mask: u32) -> Result<u32, Status> {
     let has = |right: u32| u32::from(mask & right != 0);
     if has(access::WRITE_DATA) != has(access::APPEND_DATA) {

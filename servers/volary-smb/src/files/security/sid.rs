@@ -1,37 +1,37 @@
-//! Security identifiers (MS-DTYP 2.4.2), and which of them name users and groups.
+//! Security identifiers (MS-DTYP 2.4.2), and their mapping to users and groups.
 
 use crate::wire::Out;
 use crate::wire::fscc::le::{slice_at, u8_at, u32_at};
 
-/// Most sub-authorities that a SID has.
+/// The most sub-authorities of a SID.
 const SUBS_MAX: usize = 15;
 
 /// A SID.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Sid {
-    /// Below 2^48.
+    /// The authority, below 2^48.
     authority: u64,
     subs: Vec<u32>,
 }
 
-/// Whom a SID means on a volume.
+/// What a SID means on a volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Principal {
     User(u32),
     Group(u32),
     Everyone,
-    /// Whoever owns the node (S-1-3-4).
+    /// The node's owner (S-1-3-4).
     Owner,
-    /// Not a principal: twelve permission bits (S-1-5-88-3).
+    /// Not a principal, but twelve permission bits (S-1-5-88-3).
     Mode(u32),
 }
 
 const WORLD: u64 = 1;
 const CREATOR: u64 = 3;
 const NT: u64 = 5;
-/// Samba's and Wine's Unix users and groups.
+/// The authority of Unix users and groups in Samba and Wine.
 const UNIX: u64 = 22;
-/// Under `NT`: the NFS server's users, groups and modes.
+/// The sub-authority under `NT` of the NFS server's users, groups and modes.
 const NFS: u32 = 88;
 
 impl Sid {
@@ -54,7 +54,7 @@ impl Sid {
         }
     }
 
-    /// Whom it means, as far as a volume with owners, groups and modes can say.
+    /// Returns what it means, if a volume with owners, groups and modes can express that.
     pub(crate) fn principal(&self) -> Option<Principal> {
         Some(match (self.authority, self.subs.as_slice()) {
             (UNIX, [1, uid]) | (NT, [NFS, 1, uid]) => Principal::User(*uid),
@@ -66,8 +66,8 @@ impl Sid {
         })
     }
 
-    /// For the SIDs that stand for whoever makes a node below (S-1-3-0, S-1-3-1): a user or a
-    /// group, whose number means nothing.
+    /// Returns a user or a group, without a meaningful number, for the SIDs that stand for the
+    /// creator of a node (S-1-3-0, S-1-3-1).
     pub(crate) fn creator(&self) -> Option<Principal> {
         match (self.authority, self.subs.as_slice()) {
             (CREATOR, [0]) => Some(Principal::User(0)),
@@ -76,7 +76,7 @@ impl Sid {
         }
     }
 
-    /// Reads the SID that stands at `at`.
+    /// Parses the SID at `at`.
     pub(crate) fn parse(bytes: &[u8], at: usize) -> Option<Self> {
         let head = slice_at(bytes, at, 8)?;
         let (revision, count) = (u8_at(head, 0)?, usize::from(u8_at(head, 1)?));
@@ -104,7 +104,7 @@ impl Sid {
         }
     }
 
-    /// Length on the wire.
+    /// Returns its encoded length.
     pub(crate) fn len(&self) -> usize {
         self.subs.len().saturating_mul(4).saturating_add(8)
     }

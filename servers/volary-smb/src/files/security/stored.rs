@@ -1,10 +1,10 @@
-//! Descriptors that say more than permission bits can: kept whole in an extended attribute that
-//! only root sets.
+//! Descriptors that permission bits cannot express. They are stored whole in an extended attribute
+//! that only root can set.
 //!
-//! The bits are set along with it, to what the DACL gives owner, group and everybody, and hold for
-//! every protocol; the DACL holds beside them for SMB, so that nobody gets more than both give. A
-//! descriptor counts only while owner, group and mode are what they were when it was set: who
-//! changes those by another way has the last word.
+//! The permission bits are set as well, to what the DACL grants to owner, group and everybody. They
+//! apply to every protocol. For SMB, the DACL applies in addition, so that nobody gets more than
+//! both permit. A descriptor is valid only while owner, group and mode are those with which it was
+//! set. A later change of these by other means takes precedence.
 
 use super::descriptor::{
     AUTO_INHERIT_REQ, AUTO_INHERITED, Ace, Dacl, Descriptor, INHERIT_ONLY, INHERITED, PROTECTED,
@@ -23,17 +23,17 @@ const OBJECT_INHERIT: u8 = 0x1;
 const CONTAINER_INHERIT: u8 = 0x2;
 const NO_PROPAGATE: u8 = 0x4;
 
-/// Returns the node's descriptor, if one is kept and still counts. `root` is a session that may look at
-/// all.
+/// Returns the node's descriptor, if one is stored and still valid. `root` must be a session that
+/// may read everything.
 pub(crate) fn read(root: &Session, attr: &Attr) -> Option<Descriptor> {
     let (_, value) = kept::find(root, attr.node)?;
     Descriptor::parse(&kept::counting(&value, attr)?.descriptor)
 }
 
-/// Returns what a descriptor makes of owner, group and permission bits.
+/// Returns the record for a descriptor, with its owner, group and permission bits.
 ///
 /// # Errors
-/// `INVALID_OWNER` and `INVALID_PRIMARY_GROUP` for those that are no Unix users and groups.
+/// `INVALID_OWNER` and `INVALID_PRIMARY_GROUP` for those that are not Unix users and groups.
 fn record_of(attr: &Attr, descriptor: &Descriptor) -> Result<Record, Status> {
     let uid = match descriptor.owner.as_ref().map(Sid::principal) {
         None => attr.uid,
@@ -57,16 +57,16 @@ fn record_of(attr: &Attr, descriptor: &Descriptor) -> Result<Record, Status> {
     })
 }
 
-/// Sets a node's whole descriptor: owner, group and mode by `session`, as far as that may, and the
-/// rest beside them. False, with nothing changed, if the volume can keep none of this node. Sets of
-/// one volume must not overlap.
+/// Sets a node's whole descriptor. Owner, group and mode are set by `session`, if it may, and the
+/// rest is stored with them. Returns false, and changes nothing, if the volume cannot store one for
+/// this node. Calls for one volume must not overlap.
 ///
-/// The rest is kept first. Whatever fails, and after a crash in between, owner, group, mode and
-/// descriptor are all as they were, or all new.
+/// The descriptor is stored first. After an error, and after a crash at any point, owner, group,
+/// mode and descriptor are either all old or all new.
 ///
 /// # Errors
-/// `INVALID_OWNER` and `INVALID_PRIMARY_GROUP` for those that are no Unix users and groups;
-/// `NOT_SUPPORTED` if the volume makes something else of owner, group or mode; as
+/// `INVALID_OWNER` and `INVALID_PRIMARY_GROUP` for those that are not Unix users and groups;
+/// `NOT_SUPPORTED` if the volume stores other values of owner, group or mode; as
 /// [`Session::setattr`].
 pub(crate) fn set(
     session: &Session,
@@ -93,7 +93,7 @@ pub(crate) fn set(
         Ok(after) if new.counts(&after) => return Ok(true),
         Ok(_) => {
             let before = SetAttr::owned(attr.mode, attr.uid, attr.gid);
-            // If this fails, the mode is the new one, without its rules.
+            // If this fails, the new mode remains, without its rules.
             root.setattr(attr.node, &before)?;
             Status::NOT_SUPPORTED.into()
         }
@@ -103,7 +103,8 @@ pub(crate) fn set(
     Err(done)
 }
 
-/// Whoever may do anything in a directory may walk through it: Windows checks that nowhere.
+/// Adds search permission to all classes with any right on a directory, because Windows does not
+/// check it.
 fn walkable(kind: FileKind, bits: u32) -> u32 {
     if kind == FileKind::Dir {
         bits | (bits | bits >> 1 | bits >> 2) & 0o111
@@ -112,13 +113,13 @@ fn walkable(kind: FileKind, bits: u32) -> u32 {
     }
 }
 
-/// Returns whether a node's kept descriptor, if it has one, gives the caller this right.
+/// Returns whether a node's stored descriptor, if it has one, grants the caller this right.
 pub(crate) fn allows(root: &Session, attr: &Attr, cred: &Cred, right: u32) -> bool {
     read(root, attr).is_none_or(|kept| maximal(&kept, attr, cred) & right != 0)
 }
 
-/// Checks that a directory's kept descriptor, if it has one, lets the caller add a directory, or
-/// else a file.
+/// Checks that a directory's stored descriptor, if it has one, lets the caller add a directory or a
+/// file.
 ///
 /// # Errors
 /// `ACCESS_DENIED`.
@@ -140,7 +141,7 @@ pub(crate) fn check_add(
     }
 }
 
-/// Returns the bits that the rules give the three classes; what they give others is not among them.
+/// Returns the bits that the rules grant the three classes. Rights of other users are not included.
 fn mode_of(rules: &[Ace], uid: u32, gid: u32) -> u32 {
     let owner = Cred::new(uid, u32::MAX);
     let group = Cred::new(u32::MAX, gid);
@@ -154,7 +155,7 @@ fn mode_of(rules: &[Ace], uid: u32, gid: u32) -> u32 {
     bits(&owner) << 6 | bits(&group) << 3 | bits(&other)
 }
 
-/// Returns the rights that a DACL gives: what is allowed before it is denied.
+/// Returns the rights that a DACL grants: those that are allowed before they are denied.
 fn evaluate(rules: &[Ace], cred: &Cred, owner: u32) -> u32 {
     let owns = cred.uid == owner;
     let (mut allowed, mut denied) = (0, 0);
@@ -181,8 +182,8 @@ fn evaluate(rules: &[Ace], cred: &Cred, owner: u32) -> u32 {
     allowed
 }
 
-/// Returns the most that the caller can have by a kept descriptor. It binds user 0 as it does
-/// Windows' administrators: who can look at the rules of what others own, and change them.
+/// Returns the most rights that a stored descriptor grants the caller. It binds root as it does
+/// administrators on Windows, who can only read and change the rules of others' files.
 pub(crate) fn maximal(descriptor: &Descriptor, attr: &Attr, cred: &Cred) -> u32 {
     match &descriptor.dacl {
         None | Some(Dacl::Null) => access::ALL,
@@ -190,7 +191,7 @@ pub(crate) fn maximal(descriptor: &Descriptor, attr: &Attr, cred: &Cred) -> u32 
     }
 }
 
-/// Returns what user 0 can do to what another owns, whatever the rules say.
+/// Returns the rights of root on a node of another owner, whatever the rules are.
 fn mends(attr: &Attr, cred: &Cred) -> u32 {
     if cred.is_root() && attr.uid != cred.uid {
         access::READ_CONTROL | access::WRITE_DAC | access::WRITE_OWNER
@@ -199,7 +200,8 @@ fn mends(attr: &Attr, cred: &Cred) -> u32 {
     }
 }
 
-/// Returns what a new node gets of the descriptor of its directory; none if nothing of it is inherited.
+/// Returns the descriptor that a new node inherits from its directory's, or `None` if it inherits
+/// nothing.
 pub(crate) fn inherited(parent: &Descriptor, child: &Attr) -> Option<Descriptor> {
     let Some(Dacl::Rules(rules)) = &parent.dacl else {
         return None;
@@ -217,7 +219,7 @@ pub(crate) fn inherited(parent: &Descriptor, child: &Attr) -> Option<Descriptor>
     })
 }
 
-/// `marks`: what is inherited is marked as such.
+/// Adds the rules that a node inherits. With `marks`, they are marked as inherited.
 fn inherit(ace: &Ace, marks: bool, child: &Attr, out: &mut Vec<Ace>) {
     let is_dir = child.kind == FileKind::Dir;
     let mark = if marks { INHERITED } else { 0 };
@@ -255,7 +257,7 @@ fn inherit(ace: &Ace, marks: bool, child: &Attr, out: &mut Vec<Ace>) {
     }
 }
 
-/// `new` where it has the `given` parts, else `old`.
+/// Returns `old` with the `given` parts of `new`.
 pub(crate) fn merged(old: Descriptor, new: Descriptor, given: u32) -> Descriptor {
     let gives = |part: u32| given & part != 0;
     let mut merged = old;
@@ -266,7 +268,7 @@ pub(crate) fn merged(old: Descriptor, new: Descriptor, given: u32) -> Descriptor
         merged.group = new.group;
     }
     if gives(parts::DACL) {
-        // What was inherited is known as such only if the client knows of it.
+        // Inherited rules are marked as such only if the client supports this.
         let knows = AUTO_INHERITED | AUTO_INHERIT_REQ;
         let inherited = if new.control & knows == knows {
             AUTO_INHERITED
@@ -279,7 +281,7 @@ pub(crate) fn merged(old: Descriptor, new: Descriptor, given: u32) -> Descriptor
     merged
 }
 
-/// Returns the rules for the node itself with generic rights spelled out; those to be inherited keep them.
+/// Expands generic rights in the rules for the node itself. Rules for inheritance keep them.
 fn spelled(dacl: Dacl) -> Dacl {
     let Dacl::Rules(mut rules) = dacl else {
         return dacl;

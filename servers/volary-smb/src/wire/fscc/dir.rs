@@ -16,7 +16,7 @@ pub(crate) enum DirLevel {
 }
 
 impl DirLevel {
-    /// By its class number.
+    /// Returns the level with this class number.
     pub(crate) fn from_class(class: u8) -> Option<Self> {
         Some(match class {
             1 => Self::Directory,
@@ -30,7 +30,7 @@ impl DirLevel {
         })
     }
 
-    /// Returns bytes before the name.
+    /// Returns the bytes before the name.
     pub(crate) fn fixed(self) -> usize {
         match self {
             Self::Directory => 64,
@@ -43,19 +43,19 @@ impl DirLevel {
         }
     }
 
-    /// Returns whether it tells more than names.
+    /// Returns whether it has more than names.
     pub(crate) fn has_facts(self) -> bool {
         self != Self::Names
     }
 }
 
-/// A list of entries that grows up to a bound.
+/// A list of entries with a bounded length.
 #[derive(Debug)]
 pub(crate) struct DirList {
     level: DirLevel,
     max: usize,
     out: Out,
-    /// Where the last entry stands.
+    /// Where the last entry begins.
     last: Option<usize>,
 }
 
@@ -70,7 +70,7 @@ impl DirList {
         }
     }
 
-    /// Adds an entry; false if there is no room for it.
+    /// Adds an entry. Returns false if it does not fit.
     pub(crate) fn push(&mut self, name: &[u8], short: &[u8], facts: &FileFacts) -> bool {
         let start = self.out.len().next_multiple_of(8);
         let end = start
@@ -98,7 +98,7 @@ impl DirList {
 
     fn put(&mut self, name: &[u8], short: &[u8], facts: &FileFacts) {
         let out = &mut self.out;
-        // No index: entries have no fixed place.
+        // There is no index, because entries have no fixed place.
         out.u32(0).u32(0);
         if self.level == DirLevel::Names {
             out.len32(name.len()).bytes(name);
@@ -138,7 +138,7 @@ impl DirList {
     }
 }
 
-/// Room for 12 characters of an 8.3 name.
+/// Appends an 8.3 name, padded to 12 characters.
 fn put_short(out: &mut Out, short: &[u8]) {
     let short = short.get(..24).unwrap_or(short);
     out.len8(short.len()).u8(0).bytes(short);

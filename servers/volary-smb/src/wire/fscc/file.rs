@@ -14,30 +14,30 @@ pub(crate) mod attribute {
     pub(crate) const SPARSE: u32 = 0x200;
     pub(crate) const REPARSE_POINT: u32 = 0x400;
     pub(crate) const OFFLINE: u32 = 0x1000;
-    /// What a client may give in a request.
+    /// The attributes that a client may set.
     pub(crate) const ALL: u32 = 0x7fb7;
 }
 
 /// `IO_REPARSE_TAG_SYMLINK`.
 pub(crate) const TAG_SYMLINK: u32 = 0xa000_000c;
 
-/// What the information levels tell of a file.
+/// The information about a file for all levels.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FileFacts {
-    /// FILETIMEs.
+    /// Times, as FILETIMEs.
     pub(crate) created: u64,
     pub(crate) accessed: u64,
     pub(crate) written: u64,
     pub(crate) changed: u64,
     pub(crate) attributes: u32,
-    /// In bytes.
+    /// Sizes, in bytes.
     pub(crate) size: u64,
     pub(crate) allocated: u64,
     pub(crate) links: u32,
     pub(crate) id: u64,
-    /// Size of its extended attributes as a `FullEa` list, in bytes.
+    /// The size of its extended attributes as a `FullEa` list, in bytes.
     pub(crate) ea_size: u32,
-    /// For a reparse point.
+    /// The tag of a reparse point.
     pub(crate) tag: u32,
 }
 
@@ -47,7 +47,7 @@ impl FileFacts {
     }
 }
 
-/// What the levels tell of an open of it.
+/// The information about an open for all levels.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct OpenFacts {
     pub(crate) file: FileFacts,
@@ -55,7 +55,7 @@ pub(crate) struct OpenFacts {
     pub(crate) access: u32,
     pub(crate) position: u64,
     pub(crate) mode: u32,
-    /// The path from the share's root, UTF-16LE.
+    /// The path from the share's root, in UTF-16LE.
     pub(crate) path: Vec<u8>,
 }
 
@@ -72,7 +72,7 @@ fn times(out: &mut Out, facts: &FileFacts) {
 pub(crate) fn standard(out: &mut Out, open: &OpenFacts) {
     let file = &open.file;
     let links = match file.links {
-        // The entry that goes with the last close does not count any more.
+        // An entry that is removed with the last close no longer counts.
         0 => 0,
         links => links.saturating_sub(u32::from(open.delete_pending)),
     };
@@ -82,7 +82,7 @@ pub(crate) fn standard(out: &mut Out, open: &OpenFacts) {
     out.u16(0);
 }
 
-/// Bytes of `FileAllInformation` before the name.
+/// The length of `FileAllInformation` before the name.
 pub(crate) const ALL_FIXED: usize = 100;
 
 pub(crate) fn all(out: &mut Out, open: &OpenFacts) {
@@ -95,7 +95,7 @@ pub(crate) fn all(out: &mut Out, open: &OpenFacts) {
     name(out, &open.path);
 }
 
-/// `FileNameInformation`; the alternate and the normalized name look the same.
+/// Appends `FileNameInformation`. The alternate and the normalized name have the same form.
 pub(crate) fn name(out: &mut Out, utf16: &[u8]) {
     out.len32(utf16.len()).bytes(utf16);
 }
@@ -110,7 +110,7 @@ pub(crate) fn attribute_tag(out: &mut Out, facts: &FileFacts) {
     out.u32(facts.attributes).u32(facts.tag);
 }
 
-/// Not compressed.
+/// Appends that the file is not compressed.
 pub(crate) fn compression(out: &mut Out, facts: &FileFacts) {
     out.u64(facts.allocated.min(facts.size)).zeros(8);
 }
@@ -119,7 +119,7 @@ pub(crate) fn id(out: &mut Out, serial: u64, facts: &FileFacts) {
     out.u64(serial).u64(facts.id).u64(0);
 }
 
-/// A file has one stream, a directory none.
+/// Appends the streams. A file has one, and a directory has none.
 pub(crate) fn streams(out: &mut Out, facts: &FileFacts) {
     if facts.is_dir() {
         return;

@@ -1,19 +1,19 @@
-//! Little-endian fields: lengths pushed, values looked up at an offset.
+//! Little-endian fields: appends lengths, and reads values at an offset.
 
 use crate::wire::Out;
 
 impl Out {
-    /// A count of bytes that follow, in 32 bits.
+    /// Appends a 32-bit length.
     pub(crate) fn len32(&mut self, len: usize) -> &mut Self {
         self.u32(u32::try_from(len).unwrap_or(u32::MAX))
     }
 
-    /// The same in 16 bits.
+    /// Appends a 16-bit length.
     pub(crate) fn len16(&mut self, len: usize) -> &mut Self {
         self.u16(u16::try_from(len).unwrap_or(u16::MAX))
     }
 
-    /// The same in 8 bits.
+    /// Appends an 8-bit length.
     pub(crate) fn len8(&mut self, len: usize) -> &mut Self {
         self.u8(u8::try_from(len).unwrap_or(u8::MAX))
     }
@@ -44,12 +44,12 @@ pub(crate) fn id_at(bytes: &[u8], at: usize) -> Option<[u8; 16]> {
     bytes.get(at..)?.first_chunk().copied()
 }
 
-/// `len` bytes at `at`.
+/// Returns `len` bytes at `at`.
 pub(crate) fn slice_at(bytes: &[u8], at: usize, len: usize) -> Option<&[u8]> {
     bytes.get(at..)?.get(..len)
 }
 
-/// `len` bytes at `at`, both as a request says them.
+/// Returns `len` bytes at `at`, which both come from a request.
 pub(crate) fn part(bytes: &[u8], at: u32, len: u32) -> Option<&[u8]> {
     slice_at(bytes, usize::try_from(at).ok()?, usize::try_from(len).ok()?)
 }

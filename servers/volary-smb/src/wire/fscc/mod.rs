@@ -1,5 +1,5 @@
-//! MS-FSCC: the structures of files and file systems, as SMB carries them. Uses [`super::Out`] and
-//! what else is in `wire`.
+//! MS-FSCC: the structures of files and file systems that SMB carries. Uses [`super::Out`] and the
+//! rest of `wire`.
 
 pub(crate) mod dir;
 pub(crate) mod file;

@@ -12,7 +12,7 @@ pub(crate) enum Action {
     RenamedNew = 5,
 }
 
-/// Returns the list of what happened, if it fits into `max` bytes.
+/// Returns the encoded list of changes, if it fits into `max` bytes.
 pub(crate) fn list(changes: &[(Action, Vec<u8>)], max: usize) -> Option<Vec<u8>> {
     let mut out = Out::new();
     let mut last = None;

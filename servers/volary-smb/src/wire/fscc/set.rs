@@ -1,8 +1,9 @@
-//! What a client sets (MS-FSCC 2.4): requests are read here.
+//! Parses the information that a client sets (MS-FSCC 2.4).
 
 use super::le::{part, slice_at, u8_at, u16_at, u32_at, u64_at};
 
-/// `FileBasicInformation`. A time of 0 leaves it, -1 stops and -2 starts its change by the open.
+/// `FileBasicInformation`. A time of 0 leaves the file's, -1 freezes it, and -2 lets the open
+/// change it again.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Basic {
     pub(crate) created: u64,
@@ -12,7 +13,7 @@ pub(crate) struct Basic {
     pub(crate) attributes: u32,
 }
 
-/// `None` if it is too short.
+/// Parses it. Returns `None` if it is too short.
 pub(crate) fn basic(buf: &[u8]) -> Option<Basic> {
     (buf.len() >= 40).then_some(())?;
     Some(Basic {
@@ -24,16 +25,17 @@ pub(crate) fn basic(buf: &[u8]) -> Option<Basic> {
     })
 }
 
-/// `FileRenameInformation`, `FileRenameInformationEx` and `FileLinkInformation` as SMB2 has them.
+/// `FileRenameInformation`, `FileRenameInformationEx` and `FileLinkInformation`, in SMB2's form.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NewName<'a> {
     pub(crate) flags: u32,
     pub(crate) root: u64,
-    /// UTF-16LE, from the share's root on.
+    /// The new path from the share's root on, in UTF-16LE.
     pub(crate) name: &'a [u8],
 }
 
-/// `extended`: four bytes of flags, else one byte that says whether to replace.
+/// Parses it. With `extended`, it has four bytes of flags, and otherwise one byte that says whether
+/// to replace.
 pub(crate) fn new_name(buf: &[u8], extended: bool) -> Option<NewName<'_>> {
     let flags = if extended {
         u32_at(buf, 0)?
@@ -47,7 +49,7 @@ pub(crate) fn new_name(buf: &[u8], extended: bool) -> Option<NewName<'_>> {
     })
 }
 
-/// One extended attribute out of a `FileFullEaInformation` list.
+/// An extended attribute from a `FileFullEaInformation` list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ea<'a> {
     pub(crate) flags: u8,
@@ -55,7 +57,7 @@ pub(crate) struct Ea<'a> {
     pub(crate) value: &'a [u8],
 }
 
-/// Returns the list; `None` if it contradicts itself.
+/// Parses a list. Returns `None` if it is malformed.
 pub(crate) fn full_ea(mut buf: &[u8]) -> Option<Vec<Ea<'_>>> {
     let mut list = Vec::new();
     loop {
@@ -70,12 +72,12 @@ pub(crate) fn full_ea(mut buf: &[u8]) -> Option<Vec<Ea<'_>>> {
         if next == 0 {
             return Some(list);
         }
-        // Each step goes on by at least the fixed part.
+        // Each step advances by at least the fixed part.
         buf = (next >= 8).then(|| buf.get(next..))??;
     }
 }
 
-/// Returns the names out of a `FILE_GET_EA_INFORMATION` list.
+/// Returns the names in a `FILE_GET_EA_INFORMATION` list.
 pub(crate) fn get_ea(mut buf: &[u8]) -> Option<Vec<&[u8]>> {
     let mut list = Vec::new();
     loop {

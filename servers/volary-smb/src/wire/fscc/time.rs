@@ -3,10 +3,10 @@
 use volary_core::Time;
 
 const STEPS_A_SECOND: i64 = 10_000_000;
-/// From 1601 to 1970.
+/// Seconds from 1601 to 1970.
 const EPOCH_SECS: i64 = 11_644_473_600;
 
-/// As a FILETIME, rounded down; times before 1601 are 1601.
+/// Returns a time as a FILETIME, rounded down. Earlier times become 1601.
 pub(crate) fn from_time(time: Time) -> u64 {
     let steps = time
         .secs
@@ -16,7 +16,7 @@ pub(crate) fn from_time(time: Time) -> u64 {
     u64::try_from(steps).unwrap_or(0)
 }
 
-/// Returns what a FILETIME says; one past what a signed number holds is the last that is held.
+/// Returns the time of a FILETIME, limited to the greatest signed number.
 pub(crate) fn to_time(filetime: u64) -> Time {
     let steps = i64::try_from(filetime).unwrap_or(i64::MAX);
     let secs = (steps / STEPS_A_SECOND).saturating_sub(EPOCH_SECS);

@@ -2,31 +2,31 @@
 
 use crate::wire::{Out, utf16};
 
-/// What the levels tell of a volume.
+/// The information about a volume for all levels.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct VolumeFacts {
-    /// FILETIME.
+    /// The time of creation, as a FILETIME.
     pub(crate) created: u64,
     pub(crate) serial: u32,
-    /// UTF-16LE.
+    /// The label, in UTF-16LE.
     pub(crate) label: Vec<u8>,
-    /// In bytes; a sector is 512.
+    /// The length of an allocation unit, in bytes. A sector has 512.
     pub(crate) unit: u32,
-    /// In units.
+    /// Sizes, in units.
     pub(crate) total: u64,
     pub(crate) available: u64,
     pub(crate) free: u64,
-    /// `FILE_CASE_SENSITIVE_SEARCH` and so on.
+    /// `FILE_CASE_SENSITIVE_SEARCH` and others.
     pub(crate) attributes: u32,
-    /// In UTF-16 units.
+    /// The longest name, in UTF-16 units.
     pub(crate) name_max: u32,
-    /// 16 bytes that no other volume has.
+    /// A unique id of the volume.
     pub(crate) id: [u8; 16],
     pub(crate) read_only: bool,
 }
 
 const SECTOR: u32 = 512;
-/// The name of the format: clients look for features by it.
+/// The name of the format. Clients use it to detect features.
 const FORMAT: &str = "NTFS";
 
 pub(crate) fn volume(out: &mut Out, facts: &VolumeFacts) {
@@ -46,7 +46,7 @@ pub(crate) fn full_size(out: &mut Out, facts: &VolumeFacts) {
     out.u32(facts.unit / SECTOR).u32(SECTOR);
 }
 
-/// A disk; mounted, and perhaps not to be written.
+/// Appends a device: a mounted disk, perhaps read-only.
 pub(crate) fn device(out: &mut Out, facts: &VolumeFacts) {
     const DISK: u32 = 7;
     const MOUNTED: u32 = 0x20;
@@ -61,7 +61,7 @@ pub(crate) fn attributes(out: &mut Out, facts: &VolumeFacts) {
     out.len32(format.len()).bytes(&format);
 }
 
-/// No quotas are kept.
+/// Appends that there are no quotas.
 pub(crate) fn control(out: &mut Out) {
     out.zeros(24).u64(u64::MAX).u64(u64::MAX).u32(0).u32(0);
 }
@@ -70,7 +70,7 @@ pub(crate) fn object_id(out: &mut Out, facts: &VolumeFacts) {
     out.bytes(&facts.id).zeros(48);
 }
 
-/// `FileFsSectorSizeInformation`: sectors of 512 bytes, aligned.
+/// Appends `FileFsSectorSizeInformation`: aligned sectors of 512 bytes.
 pub(crate) fn sector_size(out: &mut Out) {
     const ALIGNED_DEVICE: u32 = 1;
     const PARTITION_ALIGNED: u32 = 2;

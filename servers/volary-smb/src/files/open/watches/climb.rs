@@ -1,16 +1,17 @@
-//! From a directory up to the root, by names: for changes of which only the directory is known.
+//! Finds the path from a directory up to the root, for changes of which only the directory is
+//! known.
 
 use volary_core::{Cookie, DirBuf, Mode, NodeId};
 use volary_session::Session;
 
-/// Entries that are looked at in one climb.
+/// The most entries that are visited in one climb.
 const ENTRIES_MAX: usize = 1 << 16;
 
-/// Deepest directory whose changes are told to those who watch a tree.
+/// The deepest directory whose changes are reported to watches of a whole tree.
 const DEPTH_MAX: usize = 256;
 
-/// Returns the directory and those above it, each with its name in the one above; empty if there is no
-/// way up.
+/// Returns the directory and its ancestors, each with its name in the next one. The result is empty
+/// if there is no way up.
 ///
 /// # Errors
 /// [`TooFar`].
@@ -32,7 +33,7 @@ pub(super) fn above(session: &Session, dir: NodeId) -> Result<Vec<(NodeId, Vec<u
     Ok(path)
 }
 
-/// More entries would have to be looked at than one change is worth.
+/// The climb would visit more entries than one change is worth.
 pub(super) struct TooFar;
 
 /// Returns the names from the directory `top` down to the first of `above`.
@@ -65,7 +66,7 @@ fn name_in(
             _ => break,
         }
     }
-    // Opened to look only: there is nothing that ending it could lose.
+    // It was opened only for reading, so closing it cannot lose anything.
     let _ = session.close(open);
     if found.is_none() && *left == 0 {
         return Err(TooFar);

@@ -1,4 +1,4 @@
-//! [`Index`]: which watches a change may be news to, without a look at the others.
+//! [`Index`]: finds the watches that a change may concern, without visiting the others.
 
 use crate::files::open::table::File;
 use crate::files::open::watch::Watch;
@@ -11,15 +11,15 @@ use volary_core::NodeId;
 
 type FileWatch = Watch<File>;
 
-/// Stands for the path of a directory.
+/// A hash of a directory's path.
 pub(super) type PathKey = u64;
 
-/// The watches of a share, by where they are.
+/// The watches of a share, indexed by path and by node.
 #[derive(Debug, Default)]
 pub(super) struct Index {
     hasher: RandomState,
     len: usize,
-    /// By path of the directory, and by whether the watch is on the whole tree below it.
+    /// By path of the directory, and by whether the watch includes the whole tree below it.
     by_path: HashMap<(PathKey, bool), Vec<Weak<FileWatch>>>,
     by_node: HashMap<NodeId, Vec<Weak<FileWatch>>>,
     /// The number of watches on whole trees.
@@ -41,7 +41,7 @@ impl Index {
         path.iter().fold(0, next)
     }
 
-    /// Enters a watch of the directory at the path with this key.
+    /// Adds a watch of the directory whose path has this key.
     pub(super) fn add(&mut self, watch: &Arc<FileWatch>, key: PathKey) {
         watch.key.store(key, Ordering::Relaxed);
         let (by_path, by_node) = (&mut self.by_path, &mut self.by_node);
@@ -55,7 +55,7 @@ impl Index {
         self.trees = self.trees.saturating_add(usize::from(watch.tree));
     }
 
-    /// Takes a watch out, if it is here.
+    /// Removes a watch, if it is here.
     pub(super) fn remove(&mut self, watch: &FileWatch) {
         if !take(&mut self.by_node, &watch.node, watch) {
             return;
@@ -66,7 +66,7 @@ impl Index {
         self.trees = self.trees.saturating_sub(usize::from(watch.tree));
     }
 
-    /// Notes that the directory of a watch has another path now.
+    /// Updates the path of a watch's directory.
     pub(super) fn put(&mut self, watch: &Arc<FileWatch>, key: PathKey) {
         let old = watch.key.swap(key, Ordering::Relaxed);
         if old != key && take(&mut self.by_path, &(old, watch.tree), watch) {
@@ -109,7 +109,7 @@ impl Index {
     }
 }
 
-/// Takes a watch from its list; false if it is not there.
+/// Removes a watch from its list. Returns false if it is not there.
 fn take<K: Eq + std::hash::Hash>(
     lists: &mut HashMap<K, Vec<Weak<FileWatch>>>,
     key: &K,

@@ -1,9 +1,9 @@
-//! [`Watches`]: who is told of changes on a share. May use `watch`, `table`
-//! and rights.
+//! [`Watches`]: reports changes on a share to watches. May use `watch`, `table` and rights.
 //!
-//! Changes made through this server are told with their paths; of those made elsewhere only the
-//! directory is known, and for a watch on a whole tree its path is found by climbing. Of a directory
-//! below the one that is watched, only who may list it is told ([`sight`]).
+//! Changes through this server are reported with their paths. For changes made elsewhere, only the
+//! directory is known. For a watch of a whole tree, the directory's path is found by climbing up.
+//! Changes in a directory below the watched one are reported only to users who may list that
+//! directory ([`sight`]).
 
 mod climb;
 mod index;
@@ -28,9 +28,9 @@ type FileWatch = Watch<File>;
 #[derive(Debug, Default)]
 pub(crate) struct Watches {
     index: RwLock<Index>,
-    /// So that changing what nobody watches costs one load.
+    /// The number of watches, so that a change without any watches costs only one load.
     count: AtomicUsize,
-    /// Bytes of changes that are kept.
+    /// Bytes of stored changes.
     pub(crate) bytes: Arc<AtomicUsize>,
 }
 
@@ -45,7 +45,7 @@ impl Watches {
         index.add(watch, key);
         self.count.store(index.len(), Ordering::Release);
         drop(index);
-        // It may have been moved before it was here to be told.
+        // The directory may have been renamed before the watch was added.
         self.follow(watch);
     }
 
@@ -61,7 +61,7 @@ impl Watches {
         self.index.read().key_of(&path)
     }
 
-    /// Puts a watch where its directory is now.
+    /// Updates the path of a watch's directory.
     fn follow(&self, watch: &Arc<FileWatch>) {
         if let Some(file) = watch.file.upgrade() {
             let key = self.key_of(&file);
@@ -69,7 +69,8 @@ impl Watches {
         }
     }
 
-    /// Finds the watches' paths again after a directory was moved, and with it all that is below.
+    /// Updates the paths of watches after a directory was renamed, because all paths below it
+    /// change.
     pub(crate) fn moved(&self) {
         if !self.is_empty() {
             self.all().iter().for_each(|watch| self.follow(watch));
@@ -84,22 +85,23 @@ impl Watches {
         self.index.read().near(path)
     }
 
-    /// Tells watches that an entry was made.
+    /// Reports that an entry was created.
     pub(crate) fn made(&self, by: By<'_>, path: &[Vec<u8>], kind: FileKind) {
         self.tell(by, Action::Added, path, name_filter(Some(kind)));
     }
 
-    /// Tells watches that an entry was removed.
+    /// Reports that an entry was removed.
     pub(crate) fn removed(&self, by: By<'_>, path: &[Vec<u8>], kind: Option<FileKind>) {
         self.tell(by, Action::Removed, path, name_filter(kind));
     }
 
-    /// Tells watches that what an entry leads to was changed in one of these ways.
+    /// Reports that an entry's node was changed in one of these ways.
     pub(crate) fn changed(&self, by: By<'_>, path: &[Vec<u8>], ways: u32) {
         self.tell(by, Action::Modified, path, ways);
     }
 
-    /// Tells watches that an entry was renamed; those that see one side only, that it came or went.
+    /// Reports that an entry was renamed. To watches that see only one of the names, it was added
+    /// or removed.
     pub(crate) fn renamed(&self, by: By<'_>, from: &[Vec<u8>], to: &[Vec<u8>], kind: FileKind) {
         if self.is_empty() {
             return;
@@ -116,8 +118,8 @@ impl Watches {
         }
         for watch in near {
             if watch.filter & names == 0 {
-                // Windows tells those who do not watch names that a file is another, and does
-                // not tell it of directories.
+                // As on Windows, watches without a name filter are told that the file at the new
+                // name changed, but not about directories.
                 let ways = filter::ATTRIBUTES | filter::CREATION;
                 let told = kind != FileKind::Dir && watch.filter & ways != 0;
                 if let Some(name) = told.then(|| watch.sees(&mut new_dir, to)).flatten() {
@@ -160,12 +162,12 @@ impl Watches {
         }
     }
 
-    /// Tells watches that an entry was removed from a directory, whose path may have to be found.
+    /// Reports that an entry was removed from a directory, whose path may have to be found.
     pub(crate) fn removed_in(&self, by: By<'_>, dir: NodeId, name: &[u8], kind: Option<FileKind>) {
         self.tell_in(by, dir, &[(Action::Removed, name)], name_filter(kind));
     }
 
-    /// Tells watches of a change that was made elsewhere than through this server.
+    /// Reports a change that was not made through this server.
     pub(crate) fn elsewhere(&self, by: By<'_>, news: &News) {
         let session = by.root_session();
         match news {
@@ -240,13 +242,13 @@ impl Watches {
 }
 
 impl FileWatch {
-    /// Returns whether its user may be told of what is in a directory below.
+    /// Returns whether the watch's user may see the entries of a directory below.
     fn is_let_into(&self, dir: &mut Sight<'_>, depth: usize) -> bool {
         let file = self.file.upgrade();
         file.is_some_and(|file| dir.is_open_to(&file, depth))
     }
 
-    /// Returns the name by which the watch tells of this path in `dir`, if it sees it.
+    /// Returns the path as this watch reports it, if it sees this entry of `dir`.
     fn sees(&self, dir: &mut Sight<'_>, path: &[Vec<u8>]) -> Option<Vec<u8>> {
         let file = self.file.upgrade()?;
         let own = file.path.lock().components();
@@ -257,7 +259,7 @@ impl FileWatch {
     }
 }
 
-/// Tells watches of changes in a directory that is `below` theirs.
+/// Reports changes in a directory at `below`, relative to the watched one.
 fn note_below(watches: &[Arc<FileWatch>], below: &[Vec<u8>], changes: &[(Action, &[u8])]) {
     let named = |name: &[u8]| shown_below(below.iter().map(Vec::as_slice), name);
     for watch in watches {

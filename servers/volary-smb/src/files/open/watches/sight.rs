@@ -1,6 +1,7 @@
-//! [`Sight`]: whom the names in a directory may be told to.
+//! [`Sight`]: decides which users may see the names in a directory.
 //!
-//! Who watches a whole tree has been let into its top, which says nothing of the directories below.
+//! A user who watches a whole tree was permitted to open its top. This says nothing about the
+//! directories below.
 
 use crate::files::access;
 use crate::files::open::table::File;
@@ -9,31 +10,31 @@ use std::sync::Arc;
 use volary_core::{Access, Attr, Cred, NodeId};
 use volary_session::{ClientId, Session, Volume};
 
-/// Who made a change, on which share.
+/// The author of a change, and its share.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct By<'a> {
     pub(crate) volume: &'a Arc<Volume>,
-    /// The client whose changes are made here.
+    /// The client id of changes that are made here.
     pub(crate) client: ClientId,
-    /// `None` if that is not known here.
+    /// The user, or `None` if unknown.
     pub(crate) cred: Option<&'a Cred>,
 }
 
 impl By<'_> {
-    /// Returns root's session, by which the server looks for itself.
+    /// Returns root's session, for the server's own look-ups.
     pub(crate) fn root_session(&self) -> Session {
         self.volume.session(Cred::root()).with_client(self.client)
     }
 }
 
-/// A directory in which something changed, as those see it who watch one above it. What it takes to
-/// tell is found when the first watch asks that needs it, once for each user.
+/// A directory with a change, from the view of watches above it. What is needed to decide is
+/// determined when the first watch needs it, and once for each user.
 pub(super) struct Sight<'a> {
     by: By<'a>,
     way: Way<'a>,
-    /// From the root of the share to the directory; empty if there is no such way any more.
+    /// The directories from the share's root to this one. Empty if there is no such path any more.
     dirs: Option<Vec<Attr>>,
-    /// For users, the depth of the topmost directory from which they can get there.
+    /// For each user, the depth of the topmost directory from which they can reach this one.
     tops: Vec<(Cred, usize)>,
 }
 
@@ -41,17 +42,18 @@ pub(super) struct Sight<'a> {
 enum Way<'a> {
     /// By its path from the root.
     Names(&'a [Vec<u8>]),
-    /// By itself and the directories above it, up to the root.
+    /// By itself and its ancestors, up to the root.
     Nodes(Vec<NodeId>),
 }
 
 impl<'a> Sight<'a> {
-    /// Of the directory at this path.
+    /// Returns the sight of the directory at this path.
     pub(super) fn of_path(by: By<'a>, path: &'a [Vec<u8>]) -> Self {
         Self::new(by, Way::Names(path))
     }
 
-    /// Of the first of these directories, each of which is in the next; the last is the root.
+    /// Returns the sight of the first of these directories. Each lies in the next one, and the last
+    /// is the root.
     pub(super) fn of_nodes(by: By<'a>, nodes: Vec<NodeId>) -> Self {
         Self::new(by, Way::Nodes(nodes))
     }
@@ -65,8 +67,8 @@ impl<'a> Sight<'a> {
         }
     }
 
-    /// Returns whether who opened `file`, a directory `depth` below the root, may list this one, and
-    /// search those between. Who made the change knows of it.
+    /// Returns whether the user who opened `file`, a directory at `depth`, may list this one and
+    /// search those between. The author of the change always may.
     pub(super) fn is_open_to(&mut self, file: &File, depth: usize) -> bool {
         let Some(tree) = file.tree.upgrade() else {
             return false;
@@ -84,8 +86,8 @@ impl<'a> Sight<'a> {
         depth >= top
     }
 
-    /// Returns the depth of the topmost directory from which this user can get here. From the directory itself
-    /// everybody can who has opened it.
+    /// Returns the depth of the topmost directory from which this user can reach this one. A user
+    /// who has opened this directory itself always may see it.
     fn top(&mut self, session: &Session) -> usize {
         let root = self.by.root_session();
         let way = &self.way;
@@ -120,7 +122,7 @@ impl Way<'_> {
     }
 }
 
-/// Returns whether this user may list the directory: as an open of it would be granted.
+/// Returns whether this user may list the directory, by the same rules as for an open.
 fn lists(session: &Session, root: &Session, dir: &Attr) -> bool {
     session.access_seen(dir, Access::READ).is_ok()
         && stored::allows(root, dir, session.cred(), access::READ_DATA)
