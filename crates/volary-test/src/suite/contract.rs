@@ -8,58 +8,63 @@ pub(super) const fn of(call: Call) -> &'static str {
         Call::StatFs => "Returns how full the volume is.",
         Call::Sync => "Makes all changes so far durable.",
         Call::Detach => {
-            "Ends the attachment: makes all changes durable and marks the volume as cleanly left. \
-             Opens that are still there are ended. Later calls answer `Stale`; a second detach does \
-             nothing."
+            "Ends the attachment: makes all changes durable, marks the volume as cleanly detached, \
+             and closes all opens. Later calls answer `Stale`; a second detach does nothing."
         }
-        Call::Watch => "Tells `sink`, from now on, of changes that came from elsewhere",
-        Call::Quota => "Returns the quota of a user or group",
-        Call::SetQuota => "Changes quotas. What goes past a limit answers `Quota` from then on.",
+        Call::Watch => {
+            "Tells `sink`, from now on, of changes that were not made through this trait"
+        }
+        Call::Quota => "Returns the quota of one user or group",
+        Call::SetQuota => {
+            "Changes quotas. Operations that would exceed a limit answer `Quota` from then on."
+        }
         Call::Lookup => {
             "Returns the node that `name` leads to in `dir`. A symlink is not followed."
         }
-        Call::Parent => "Returns the directory that holds `dir`; the root holds itself.",
+        Call::Parent => "Returns the parent directory of `dir`; the root is its own parent.",
         Call::ReadDir => {
-            "An entry that is in the directory from the first call to the last is given once. One \
-             that comes or goes meanwhile is given once or not at all."
+            "An entry that exists from the first call to the last is given once. One that comes or \
+             goes meanwhile is given once or not at all."
         }
         Call::Create => "Makes a regular file and opens it, as one step.",
         Call::MkDir => "Makes a directory.",
         Call::MkNod => "Makes a fifo, socket or device node; `rdev` counts for devices only.",
-        Call::Symlink => "Makes a symlink that holds `target`, which need not lead anywhere.",
+        Call::Symlink => "Makes a symlink to `target`, which need not exist.",
         Call::Link => "Gives `node` one more name.",
-        Call::Unlink => "Takes away a name. The node goes with its last name and last open.",
+        Call::Unlink => "Removes a name. The node is freed with its last name and last open.",
         Call::RmDir => "Removes an empty directory.",
         Call::Rename => {
-            "Moves a name, replacing what the new name led to. Node and opens stay what they are. \
-             What was replaced goes as by `unlink` or `rmdir`."
+            "Moves a name, and replaces the node that the new name led to. The moved node and its \
+             opens stay valid. The replaced node is treated as by `unlink` or `rmdir`."
         }
         Call::GetAttr => "Returns the node's attributes.",
-        Call::SetAttr => "Changes attributes, all or none, and gives them as they now are.",
+        Call::SetAttr => {
+            "Changes attributes, all or none, and returns the node's attributes after the change."
+        }
         Call::Access => "Returns the part of `want` that `cx.cred` may do.",
-        Call::ReadLink => "Returns what a symlink holds.",
+        Call::ReadLink => "Returns a symlink's target.",
         Call::GetXattr => "Returns the value of an extended attribute.",
         Call::SetXattr => "Sets an extended attribute.",
         Call::ListXattr => "Returns the names of the extended attributes.",
-        Call::RemoveXattr => "Takes away an extended attribute.",
+        Call::RemoveXattr => "Removes an extended attribute.",
         Call::Open => "Opens a file or a directory. A node that is open outlives its last name.",
         Call::Read => {
-            "Reads at byte `offset` and gives the bytes read: fewer than asked for only at the end \
-             of the file."
+            "Reads at byte `offset` and returns the number of bytes read: less than asked for only \
+             at the end of the file."
         }
         Call::Write => {
-            "Writes all of `data` at byte `offset`, or, with no offset, at the end as it is at that \
-             moment. Gives the offset just after the data."
+            "Writes all of `data` at byte `offset`; without an offset, at the current end of the \
+             file. Returns the offset just after the data."
         }
-        Call::FSync => "Makes the file durable: its data and, unless `data_only`, its attributes.",
+        Call::FSync => "Makes the file's data durable and, unless `data_only`, its attributes.",
         Call::Allocate => {
-            "Gives the range room of its own (`hole` false) or takes it away (`hole` true). The \
-             size stays."
+            "Reserves space for the range (`hole` false), or frees it and makes the range a hole \
+             (`hole` true). The size stays."
         }
-        Call::Extents => "Where the bytes of the range lie, in order, without gaps",
-        Call::Lock => "Takes, gives back or tests a byte-range lock",
-        Call::Ioctl => "Anything else, in the driver's own codes",
-        Call::Close => "Ends the open, whatever the answer; an error tells of earlier writes.",
+        Call::Extents => "Adds the range's extents to `out`, in order and without gaps",
+        Call::Lock => "Takes, releases or tests a byte-range lock",
+        Call::Ioctl => "Does a format-specific operation.",
+        Call::Close => "Ends the open in any case; an error concerns earlier writes.",
     }
 }
 
