@@ -83,7 +83,7 @@ pub(crate) fn plugin_helper(run_as: Option<&RunAs>) -> volary::plugin::Helper {
 /// has it.
 fn plugin_host() -> PathBuf {
     const HOST: &str = "volary-plugin-host";
-    let program = std::env::current_exe().unwrap_or_default();
+    let program = std::env::current_exe().unwrap_or_else(|_| "/usr/bin/volary".into());
     let dir = program.parent().unwrap_or(Path::new("/"));
     let packaged = dir.join("../libexec/volary").join(HOST);
     match packaged.exists() {
