@@ -5,6 +5,7 @@ mod check;
 mod deps;
 mod features;
 mod harness;
+mod ledger;
 mod ports;
 mod python;
 mod release;
@@ -39,6 +40,7 @@ cargo xtask COMMAND
   publish [--dry-run]
                    every crate to crates.io, in order
   book             the book (book/src, the pages, the help of each command) as HTML in target/book
+  ledger           LEDGER.md, from ledger.toml
   python           the Python package: built, installed and tested
   tools            installs what `test` needs, and says what it found
 ";
@@ -65,6 +67,7 @@ fn main() -> Result<()> {
         ["publish"] => release::publish(false),
         ["publish", "--dry-run"] => release::publish(true),
         ["book"] => book::build(),
+        ["ledger"] => ledger::write(),
         ["python"] => python::check("gate"),
         ["tools"] => tools::install(),
         ["help" | "--help" | "-h"] => {
