@@ -11,16 +11,12 @@ pub(super) const fn of(call: Call) -> &'static str {
             "Ends the attachment: makes all changes durable, marks the volume as cleanly detached, \
              and closes all opens. Later calls answer `Stale`; a second detach does nothing."
         }
-        Call::Watch => {
-            "Tells `sink`, from now on, of changes that were not made through this trait"
-        }
+        Call::Watch => "Tells `sink`, from now on, of changes that were not made through",
         Call::Quota => "Returns the quota of one user or group",
         Call::SetQuota => {
             "Changes quotas. Operations that would exceed a limit answer `Quota` from then on."
         }
-        Call::Lookup => {
-            "Returns the node that `name` leads to in `dir`. A symlink is not followed."
-        }
+        Call::Lookup => "Returns the node that `name` leads to in `dir`.",
         Call::Parent => "Returns the parent directory of `dir`; the root is its own parent.",
         Call::ReadDir => {
             "An entry that exists from the first call to the last is given once. One that comes or \
