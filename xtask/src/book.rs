@@ -82,8 +82,6 @@ fn with_links(text: &str, page: &str) -> String {
         let link = match chapter {
             _ if is_elsewhere => link.to_owned(),
             Some((_, chapter)) => format!("{chapter}{anchor}"),
-            // Of the pages that stand behind the first of this chapter.
-            None if target.ends_with("SEMANTICS.md") => anchor,
             None => format!("{REPOSITORY}/{}{anchor}", target.display()),
         };
         whole += &format!("]({link}){rest}");

@@ -141,23 +141,23 @@ typedef struct VolaryOptions {
    */
   uint64_t memory;
   /**
-   * For a new volume: its label.
+   * The label of a new volume.
    */
   const char *label;
   /**
-   * For a new volume: options of the format, separated by commas.
+   * Options of the format for a new volume, separated by commas.
    */
   const char *make_options;
   /**
-   * For a new volume: the seed of its serial number, if not zero.
+   * If not zero, the seed of a new volume's serial number.
    */
   uint64_t seed;
   /**
-   * Not zero: open the volume for changes.
+   * If not zero, opens the volume for changes.
    */
   int writes;
   /**
-   * Not zero: make a new volume over an existing file.
+   * If not zero, makes the new volume over an existing file.
    */
   int overwrites;
 } VolaryOptions;

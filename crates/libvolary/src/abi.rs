@@ -104,15 +104,15 @@ pub struct VolaryOptions {
     pub layers: *const c_char,
     /// Bound on the memory for caches, in bytes.
     pub memory: u64,
-    /// For a new volume: its label.
+    /// The label of a new volume.
     pub label: *const c_char,
-    /// For a new volume: options of the format, separated by commas.
+    /// Options of the format for a new volume, separated by commas.
     pub make_options: *const c_char,
-    /// For a new volume: the seed of its serial number, if not zero.
+    /// If not zero, the seed of a new volume's serial number.
     pub seed: u64,
-    /// Not zero: open the volume for changes.
+    /// If not zero, opens the volume for changes.
     pub writes: c_int,
-    /// Not zero: make a new volume over an existing file.
+    /// If not zero, makes the new volume over an existing file.
     pub overwrites: c_int,
 }
 

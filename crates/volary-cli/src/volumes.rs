@@ -236,8 +236,8 @@ impl At {
 impl fmt::Display for At {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let source = self.source.to_string();
-        // Memory of no size: `mem:/docs`.
-        let source = source.strip_suffix("mem:").map_or(&*source, |_| "mem");
+        // The colon of `mem:` is that of its paths, too: `mem:/docs`.
+        let source = if source == "mem:" { "mem" } else { &source };
         write!(f, "{source}:{}", volary::escape(&self.path))
     }
 }

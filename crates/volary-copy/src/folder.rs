@@ -35,8 +35,6 @@ pub(super) struct Folder {
 pub(super) struct Opened {
     pub(super) fd: OwnedFd,
     is_new: bool,
-    /// Whether its owner may write it only until its extended attributes are set.
-    is_lent: bool,
 }
 
 impl Folder {
@@ -168,12 +166,7 @@ impl Folder {
             made => {
                 let fd = made?;
                 self.remember(|| rustix::fs::fstat(&fd))?;
-                let is_lent = writable & !meta.mode != 0;
-                return Ok(Some(Opened {
-                    fd,
-                    is_new: true,
-                    is_lent,
-                }));
+                return Ok(Some(Opened { fd, is_new: true }));
             }
         }
         if !self.gives_way(name, meta)? {
@@ -198,11 +191,7 @@ impl Folder {
         }
         rustix::fs::ftruncate(&fd, 0)?;
         self.remember(|| Ok(stat))?;
-        Ok(Some(Opened {
-            fd,
-            is_new: false,
-            is_lent: false,
-        }))
+        Ok(Some(Opened { fd, is_new: false }))
     }
 
     /// Returns whether an existing node must be replaced.
@@ -275,7 +264,8 @@ impl Folder {
 
     /// Takes back the write permission that a new file had for its extended attributes.
     pub(super) fn take_back(&self, file: &Opened, meta: &Meta) -> Result<(), Errno> {
-        if !file.is_lent || self.how.preserve && meta.keeps_modes {
+        let was_given = file.is_new && meta.has_xattrs && meta.mode & 0o200 == 0;
+        if !was_given || self.how.preserve && meta.keeps_modes {
             return Ok(());
         }
         let mode = rustix::fs::fstat(&file.fd)?.st_mode & 0o7777 & !0o200;

@@ -855,7 +855,7 @@ typedef struct VolaryLock {
  *
  * Set all of it to zeros first; then set `version`, `size`, `fs`, and the functions that you have.
  * The first four functions are required. For a missing function, the host does what its comment
- * says in parentheses. If it says nothing, changes return VOLARY_READ_ONLY and the rest
+ * says after "If missing". If it says nothing, changes return VOLARY_READ_ONLY and the rest
  * VOLARY_UNSUPPORTED.
  *
  * Functions return 0 or more, or an error: VOLARY_NOT_FOUND to VOLARY_CORRUPT. Calls come from
@@ -913,24 +913,24 @@ typedef struct VolaryTable {
                   size_t len);
   /**
    * Attaches the volume; called once, before all else. Open files here, and refuse a bad
-   * configuration with a message. (Nothing to do.)
+   * configuration with a message. If missing: nothing to do.
    */
   int32_t (*attach)(void *fs,
                     const struct VolaryContext *cx,
                     const struct VolaryHost *host,
                     const struct VolaryAttach *how);
   /**
-   * Frees `fs` and the table: the last call. (Nothing to do.)
+   * Frees `fs` and the table: the last call. If missing: nothing to do.
    */
   void (*release)(void *fs);
   /**
-   * Returns what the volume can do; called once, after `attach`. (It is read-only, takes any
-   * name of up to 255 bytes, and the root is node 1.)
+   * Returns what the volume can do; called once, after `attach`.
+   * If missing: it is read-only, takes any name of up to 255 bytes, and the root is node 1.
    */
   int32_t (*caps)(void *fs, struct VolaryCaps *out);
   /**
    * Begins a caller's session. The value that it puts into `session` is passed with each call of
-   * the same user, group and supplementary groups, until `disconnect`. (No sessions.)
+   * the same user, group and supplementary groups, until `disconnect`. If missing: no sessions.
    */
   int32_t (*connect)(void *fs, const struct VolaryContext *cx, void **session);
   /**
@@ -938,20 +938,20 @@ typedef struct VolaryTable {
    */
   void (*disconnect)(void *fs, void *session);
   /**
-   * Returns how full the volume is. (All zeros.)
+   * Returns how full the volume is. If missing: all zeros.
    */
   int32_t (*statfs)(void *fs, const struct VolaryContext *cx, struct VolaryStatFs *out);
   /**
-   * Makes all changes so far durable. (Nothing to do.)
+   * Makes all changes so far durable. If missing: nothing to do.
    */
   int32_t (*sync)(void *fs, const struct VolaryContext *cx);
   /**
-   * Makes all changes durable, for the last time. (As `sync`.)
+   * Makes all changes durable, for the last time. If missing: as `sync`.
    */
   int32_t (*detach)(void *fs, const struct VolaryContext *cx);
   /**
-   * Returns the parent directory of `dir`; the root is its own parent. (The host knows the
-   * root's only.)
+   * Returns the parent directory of `dir`; the root is its own parent.
+   * If missing: the host knows the root's only.
    */
   int32_t (*parent)(void *fs,
                     const struct VolaryContext *cx,
@@ -1055,7 +1055,8 @@ typedef struct VolaryTable {
   int32_t (*access)(void *fs, const struct VolaryContext *cx, struct VolaryNode node, uint32_t want);
   /**
    * Writes at most `room` bytes of a symlink's target, and returns the target's length. If that
-   * is more than `room`, the host asks again with room for all of it. (VOLARY_INVALID.)
+   * is more than `room`, the host asks again with room for all of it.
+   * If missing: VOLARY_INVALID.
    */
   int64_t (*readlink)(void *fs,
                       const struct VolaryContext *cx,
@@ -1101,13 +1102,14 @@ typedef struct VolaryTable {
                          size_t name_len);
   /**
    * Hints that the host no longer uses `node`, and drops `lookups` of the references it was
-   * given. Some hosts never call this. (Nothing to do.)
+   * given. Some hosts never call this. If missing: nothing to do.
    */
   void (*forget)(void *fs, struct VolaryNode node, uint64_t lookups);
   /**
    * Opens a file or a directory; VOLARY_READ, VOLARY_WRITE or both. An open node outlives its
-   * last name. (The handle is 0. Directories cannot be opened for writing, and nothing can
-   * without VOLARY_CAN_WRITE.)
+   * last name.
+   * If missing: the handle is 0. Directories cannot be opened for writing, and nothing can
+   * without VOLARY_CAN_WRITE.
    */
   int32_t (*open)(void *fs,
                   const struct VolaryContext *cx,
@@ -1126,7 +1128,8 @@ typedef struct VolaryTable {
                    const void *data,
                    size_t len);
   /**
-   * Makes the file durable: its data and, unless `data_only`, its attributes. (Nothing to do.)
+   * Makes the file durable: its data and, unless `data_only`, its attributes.
+   * If missing: nothing to do.
    */
   int32_t (*fsync)(void *fs,
                    const struct VolaryContext *cx,
@@ -1162,7 +1165,8 @@ typedef struct VolaryTable {
                    void *buf,
                    size_t room);
   /**
-   * Ends the open, even if it returns an error, which is one of earlier writes. (Nothing to do.)
+   * Ends the open, even if it returns an error, which is one of earlier writes.
+   * If missing: nothing to do.
    */
   int32_t (*close)(void *fs, const struct VolaryContext *cx, struct VolaryOpen open);
 } VolaryTable;
@@ -1254,23 +1258,23 @@ typedef struct VolaryPathTable {
                   void *buf,
                   size_t len);
   /**
-   * As in `VolaryTable`. (Nothing to do.)
+   * As in `VolaryTable`. If missing: nothing to do.
    */
   int32_t (*attach)(void *fs,
                     const struct VolaryContext *cx,
                     const struct VolaryHost *host,
                     const struct VolaryAttach *how);
   /**
-   * Frees `fs` and the table: the last call. (Nothing to do.)
+   * Frees `fs` and the table: the last call. If missing: nothing to do.
    */
   void (*release)(void *fs);
   /**
-   * Returns what the volume can do; called once, after `attach`. (It is read-only, and takes any
-   * name of up to 255 bytes.)
+   * Returns what the volume can do; called once, after `attach`.
+   * If missing: it is read-only, and takes any name of up to 255 bytes.
    */
   int32_t (*caps)(void *fs, struct VolaryCaps *out);
   /**
-   * Begins a caller's session, as in `VolaryTable`. (No sessions.)
+   * Begins a caller's session, as in `VolaryTable`. If missing: no sessions.
    */
   int32_t (*connect)(void *fs, const struct VolaryContext *cx, void **session);
   /**
@@ -1278,15 +1282,15 @@ typedef struct VolaryPathTable {
    */
   void (*disconnect)(void *fs, void *session);
   /**
-   * Returns how full the volume is. (All zeros.)
+   * Returns how full the volume is. If missing: all zeros.
    */
   int32_t (*statfs)(void *fs, const struct VolaryContext *cx, struct VolaryStatFs *out);
   /**
-   * Makes all changes so far durable. (Nothing to do.)
+   * Makes all changes so far durable. If missing: nothing to do.
    */
   int32_t (*sync)(void *fs, const struct VolaryContext *cx);
   /**
-   * Makes all changes durable, for the last time. (As `sync`.)
+   * Makes all changes durable, for the last time. If missing: as `sync`.
    */
   int32_t (*detach)(void *fs, const struct VolaryContext *cx);
   /**
@@ -1357,7 +1361,8 @@ typedef struct VolaryPathTable {
   int32_t (*access)(void *fs, const struct VolaryContext *cx, const char *path, uint32_t want);
   /**
    * Writes at most `room` bytes of a symlink's target, and returns the target's length. If that
-   * is more than `room`, the host asks again with room for all of it. (VOLARY_INVALID.)
+   * is more than `room`, the host asks again with room for all of it.
+   * If missing: VOLARY_INVALID.
    */
   int64_t (*readlink)(void *fs,
                       const struct VolaryContext *cx,
@@ -1365,8 +1370,8 @@ typedef struct VolaryPathTable {
                       char *buf,
                       size_t room);
   /**
-   * Returns the value of an extended attribute, in the same way as `readlink`. Here `name` ends
-   * with NUL.
+   * Writes at most `room` bytes of the value of the extended attribute `name`, which ends with
+   * NUL. Returns the value's length, as `readlink` does.
    */
   int64_t (*getxattr)(void *fs,
                       const struct VolaryContext *cx,
@@ -1401,7 +1406,7 @@ typedef struct VolaryPathTable {
                          const char *name);
   /**
    * Opens a regular file; VOLARY_READ, VOLARY_WRITE or both. You choose `handle`, which is
-   * passed with each call for this open. (The handle is 0.)
+   * passed with each call for this open. If missing: the handle is 0.
    */
   int32_t (*open)(void *fs,
                   const struct VolaryContext *cx,
@@ -1419,7 +1424,8 @@ typedef struct VolaryPathTable {
                    const void *data,
                    size_t len);
   /**
-   * Makes the file durable: its data and, unless `data_only`, its attributes. (Nothing to do.)
+   * Makes the file durable: its data and, unless `data_only`, its attributes.
+   * If missing: nothing to do.
    */
   int32_t (*fsync)(void *fs,
                    const struct VolaryContext *cx,
@@ -1439,7 +1445,7 @@ typedef struct VolaryPathTable {
                       uint32_t hole);
   /**
    * Ends an open of `open` or `create`, even if it returns an error. `path` is NULL if others
-   * removed the file. (Nothing to do.)
+   * removed the file. If missing: nothing to do.
    */
   int32_t (*close)(void *fs, const struct VolaryContext *cx, const char *path, uint64_t handle);
 } VolaryPathTable;

@@ -80,7 +80,7 @@ impl Words {
     }
 }
 
-/// The plug-ins of this process, set once by its command line.
+/// The plug-ins of this process. Its command line sets them, once.
 static PLUGINS: OnceLock<Plugins> = OnceLock::new();
 
 /// Sets the plug-ins of this process, which [`open`] uses. Only the first call counts.

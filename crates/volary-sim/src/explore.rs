@@ -69,10 +69,10 @@ pub struct Tally {
     pub states: u64,
     /// Disks that were recovered, each counted once.
     pub recoveries: u64,
-    /// Recoveries that were run, first and second ones. The outcome of others was known from the
-    /// sectors that they read.
+    /// The number of recoveries that were run, first and second ones. The others read only sectors
+    /// whose outcome was known.
     pub runs: u64,
-    /// Looks that were run; the outcome of others was known likewise.
+    /// The number of looks that were run. The outcome of the others was known likewise.
     pub looks: u64,
     /// Disks left by cuts of recoveries.
     pub nested: u64,

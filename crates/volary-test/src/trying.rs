@@ -29,23 +29,18 @@ const GAP: u64 = 1 << 20;
 /// The error of the volume if even simple changes fail.
 pub fn try_out(fs: &Fs, cx: &Ctx<'_>, dir: NodeId) -> Result<Tried> {
     let name = Name::new(b"probe")?;
-    let set = match fs.caps().has(Caps::MODES) {
-        true => SetAttr::mode(0o700),
-        false => SetAttr::default(),
-    };
-    let inside = fs.mkdir(cx, dir, name, &set)?.node;
-    let tried = (Place {
-        fs,
-        cx,
-        dir: inside,
-    })
-    .try_all();
+    let inside = fs.mkdir(cx, dir, name, &SetAttr::default())?.node;
+    let tried = Place::new(fs, cx, inside).try_all();
     tree::remove(fs, cx, dir, name)?;
     tried
 }
 
 /// A file that was created, and its open.
-type Made = (NodeId, OpenId);
+#[derive(Clone, Copy)]
+struct Made {
+    node: NodeId,
+    open: OpenId,
+}
 
 /// The directory in which capabilities are tried.
 struct Place<'a> {
@@ -54,22 +49,26 @@ struct Place<'a> {
     dir: NodeId,
 }
 
-impl Place<'_> {
+impl<'a> Place<'a> {
+    fn new(fs: &'a Fs, cx: &'a Ctx<'a>, dir: NodeId) -> Self {
+        Self { fs, cx, dir }
+    }
+
     fn try_all(&self) -> Result<Tried> {
         let (file, other) = (self.make(b"file")?, self.make(b"other")?);
         let tried = self.try_each(file, other);
-        for (_, open) in [file, other] {
-            self.fs.close(self.cx, open)?;
+        for made in [file, other] {
+            self.fs.close(self.cx, made.open)?;
         }
         tried
     }
 
-    fn try_each(&self, (file, open): Made, (other, gap): Made) -> Result<Tried> {
+    fn try_each(&self, file: Made, other: Made) -> Result<Tried> {
         let (fs, cx, dir) = (self.fs, self.cx, self.dir);
-        fs.write(cx, open, Some(0), &[1; FILE as usize])?;
-        fs.write(cx, gap, Some(0), b"x")?;
+        fs.write(cx, file.open, Some(0), &[1; FILE as usize])?;
+        fs.write(cx, other.open, Some(0), b"x")?;
         let set = SetAttr::default();
-        let punches = fs.allocate(cx, open, 0, 4096, true).is_ok();
+        let punches = fs.allocate(cx, file.open, 0, 4096, true).is_ok();
         let named = |name: &'static [u8]| Name::new(name);
         let abilities = [
             (
@@ -78,23 +77,23 @@ impl Place<'_> {
             ),
             (
                 Caps::HARD_LINKS,
-                fs.link(cx, file, dir, named(b"link")?).is_ok(),
+                fs.link(cx, file.node, dir, named(b"link")?).is_ok(),
             ),
             (
                 Caps::DEVICES,
                 fs.mknod(cx, dir, named(b"fifo")?, FileKind::Fifo, 0, &set)
                     .is_ok(),
             ),
-            (Caps::MODES, self.keeps_modes(file)?),
+            (Caps::MODES, self.keeps_modes(file.node)?),
             (
                 Caps::CASE_SENSITIVE,
                 fs.lookup(cx, dir, named(b"FILE")?).is_err(),
             ),
             (
                 Caps::PREALLOCATE,
-                fs.allocate(cx, open, 0, 65_536, false).is_ok(),
+                fs.allocate(cx, file.open, 0, 65_536, false).is_ok(),
             ),
-            (Caps::HOLES, punches || self.gap_takes_no_room(other, gap)?),
+            (Caps::HOLES, punches || self.gap_takes_no_room(other)?),
             (Caps::SWAP, self.swaps()),
             (Caps::ANY_NAME, self.takes_any_name()?),
         ];
@@ -102,10 +101,10 @@ impl Place<'_> {
         for (ability, _) in abilities.into_iter().filter(|(_, has)| !has) {
             caps = caps.without(ability);
         }
-        caps.time_step = caps.time_step.max(self.time_step(other)?);
+        caps.time_step = caps.time_step.max(self.time_step(other.node)?);
         // Without holes, every byte of the size would take space.
         if caps.has(Caps::HOLES) {
-            caps.size_max = self.size_max(file, caps.size_max)?;
+            caps.size_max = self.size_max(file.node, caps.size_max)?;
         }
         Ok(Tried { caps, punches })
     }
@@ -115,12 +114,15 @@ impl Place<'_> {
         let made = self
             .fs
             .create(self.cx, self.dir, name, Create::New, &SetAttr::default());
-        made.map(|(entry, open)| (entry.node, open))
+        made.map(|(entry, open)| Made {
+            node: entry.node,
+            open,
+        })
     }
 
     fn takes_any_name(&self) -> Result<bool> {
         match self.make(b"a:*?\n\xff") {
-            Ok((_, open)) => self.fs.close(self.cx, open).map(|()| true),
+            Ok(made) => self.fs.close(self.cx, made.open).map(|()| true),
             Err(_) => Ok(false),
         }
     }
@@ -132,14 +134,14 @@ impl Place<'_> {
         Ok(done && (got.mode, got.uid, got.gid) == (0o751, 1, 2))
     }
 
-    fn gap_takes_no_room(&self, file: NodeId, open: OpenId) -> Result<bool> {
-        match self.fs.setattr(self.cx, file, &SetAttr::size(GAP)) {
+    fn gap_takes_no_room(&self, file: Made) -> Result<bool> {
+        match self.fs.setattr(self.cx, file.node, &SetAttr::size(GAP)) {
             Err(e) if e == Kind::NoSpace => return Ok(false),
             done => done?,
         };
         // Some file systems of the host allocate only at writeback.
-        self.fs.fsync(self.cx, open, false)?;
-        Ok(self.fs.getattr(self.cx, file)?.allocated < GAP / 2)
+        self.fs.fsync(self.cx, file.open, false)?;
+        Ok(self.fs.getattr(self.cx, file.node)?.allocated < GAP / 2)
     }
 
     fn swaps(&self) -> bool {

@@ -168,8 +168,8 @@ impl Cache {
         self.size
     }
 
-    /// Returns the length from which on data is better read and written directly. It is a page over
-    /// a device with its own cache, and the longest request over others.
+    /// Returns the smallest length at which reads and writes had better bypass this cache: a page over
+    /// a device that has its own cache, the longest request over others.
     pub fn direct_from(&self) -> usize {
         if self.below_is_cached {
             PAGE

@@ -81,7 +81,7 @@ pub struct VolaryPathTable {
         ) -> i64,
     >,
 
-    /// As in `VolaryTable`. (Nothing to do.)
+    /// As in `VolaryTable`. If missing: nothing to do.
     pub attach: Option<
         unsafe extern "C" fn(
             fs: *mut c_void,
@@ -90,12 +90,12 @@ pub struct VolaryPathTable {
             how: *const VolaryAttach,
         ) -> i32,
     >,
-    /// Frees `fs` and the table: the last call. (Nothing to do.)
+    /// Frees `fs` and the table: the last call. If missing: nothing to do.
     pub release: Option<unsafe extern "C" fn(fs: *mut c_void)>,
-    /// Returns what the volume can do; called once, after `attach`. (It is read-only, and takes any
-    /// name of up to 255 bytes.)
+    /// Returns what the volume can do; called once, after `attach`.
+    /// If missing: it is read-only, and takes any name of up to 255 bytes.
     pub caps: Option<unsafe extern "C" fn(fs: *mut c_void, out: *mut VolaryCaps) -> i32>,
-    /// Begins a caller's session, as in `VolaryTable`. (No sessions.)
+    /// Begins a caller's session, as in `VolaryTable`. If missing: no sessions.
     pub connect: Option<
         unsafe extern "C" fn(
             fs: *mut c_void,
@@ -105,7 +105,7 @@ pub struct VolaryPathTable {
     >,
     /// Ends a session.
     pub disconnect: Option<unsafe extern "C" fn(fs: *mut c_void, session: *mut c_void)>,
-    /// Returns how full the volume is. (All zeros.)
+    /// Returns how full the volume is. If missing: all zeros.
     pub statfs: Option<
         unsafe extern "C" fn(
             fs: *mut c_void,
@@ -113,9 +113,9 @@ pub struct VolaryPathTable {
             out: *mut VolaryStatFs,
         ) -> i32,
     >,
-    /// Makes all changes so far durable. (Nothing to do.)
+    /// Makes all changes so far durable. If missing: nothing to do.
     pub sync: Option<unsafe extern "C" fn(fs: *mut c_void, cx: *const VolaryContext) -> i32>,
-    /// Makes all changes durable, for the last time. (As `sync`.)
+    /// Makes all changes durable, for the last time. If missing: as `sync`.
     pub detach: Option<unsafe extern "C" fn(fs: *mut c_void, cx: *const VolaryContext) -> i32>,
 
     /// Makes a regular file and opens it for reading and writing. Returns VOLARY_EXISTS if the name
@@ -208,7 +208,8 @@ pub struct VolaryPathTable {
         ) -> i32,
     >,
     /// Writes at most `room` bytes of a symlink's target, and returns the target's length. If that
-    /// is more than `room`, the host asks again with room for all of it. (VOLARY_INVALID.)
+    /// is more than `room`, the host asks again with room for all of it.
+    /// If missing: VOLARY_INVALID.
     pub readlink: Option<
         unsafe extern "C" fn(
             fs: *mut c_void,
@@ -218,8 +219,8 @@ pub struct VolaryPathTable {
             room: usize,
         ) -> i64,
     >,
-    /// Returns the value of an extended attribute, in the same way as `readlink`. Here `name` ends
-    /// with NUL.
+    /// Writes at most `room` bytes of the value of the extended attribute `name`, which ends with
+    /// NUL. Returns the value's length, as `readlink` does.
     pub getxattr: Option<
         unsafe extern "C" fn(
             fs: *mut c_void,
@@ -263,7 +264,7 @@ pub struct VolaryPathTable {
     >,
 
     /// Opens a regular file; VOLARY_READ, VOLARY_WRITE or both. You choose `handle`, which is
-    /// passed with each call for this open. (The handle is 0.)
+    /// passed with each call for this open. If missing: the handle is 0.
     pub open: Option<
         unsafe extern "C" fn(
             fs: *mut c_void,
@@ -285,7 +286,8 @@ pub struct VolaryPathTable {
             len: usize,
         ) -> i32,
     >,
-    /// Makes the file durable: its data and, unless `data_only`, its attributes. (Nothing to do.)
+    /// Makes the file durable: its data and, unless `data_only`, its attributes.
+    /// If missing: nothing to do.
     pub fsync: Option<
         unsafe extern "C" fn(
             fs: *mut c_void,
@@ -309,7 +311,7 @@ pub struct VolaryPathTable {
         ) -> i32,
     >,
     /// Ends an open of `open` or `create`, even if it returns an error. `path` is NULL if others
-    /// removed the file. (Nothing to do.)
+    /// removed the file. If missing: nothing to do.
     pub close: Option<
         unsafe extern "C" fn(
             fs: *mut c_void,

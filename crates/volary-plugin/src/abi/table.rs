@@ -10,7 +10,7 @@ use std::ffi::{c_char, c_void};
 ///
 /// Set all of it to zeros first; then set `version`, `size`, `fs`, and the functions that you have.
 /// The first four functions are required. For a missing function, the host does what its comment
-/// says in parentheses. If it says nothing, changes return VOLARY_READ_ONLY and the rest
+/// says after "If missing". If it says nothing, changes return VOLARY_READ_ONLY and the rest
 /// VOLARY_UNSUPPORTED.
 ///
 /// Functions return 0 or more, or an error: VOLARY_NOT_FOUND to VOLARY_CORRUPT. Calls come from
@@ -72,7 +72,7 @@ pub struct VolaryTable {
     >,
 
     /// Attaches the volume; called once, before all else. Open files here, and refuse a bad
-    /// configuration with a message. (Nothing to do.)
+    /// configuration with a message. If missing: nothing to do.
     pub attach: Option<
         unsafe extern "C" fn(
             fs: *mut c_void,
@@ -81,13 +81,13 @@ pub struct VolaryTable {
             how: *const VolaryAttach,
         ) -> i32,
     >,
-    /// Frees `fs` and the table: the last call. (Nothing to do.)
+    /// Frees `fs` and the table: the last call. If missing: nothing to do.
     pub release: Option<unsafe extern "C" fn(fs: *mut c_void)>,
-    /// Returns what the volume can do; called once, after `attach`. (It is read-only, takes any
-    /// name of up to 255 bytes, and the root is node 1.)
+    /// Returns what the volume can do; called once, after `attach`.
+    /// If missing: it is read-only, takes any name of up to 255 bytes, and the root is node 1.
     pub caps: Option<unsafe extern "C" fn(fs: *mut c_void, out: *mut VolaryCaps) -> i32>,
     /// Begins a caller's session. The value that it puts into `session` is passed with each call of
-    /// the same user, group and supplementary groups, until `disconnect`. (No sessions.)
+    /// the same user, group and supplementary groups, until `disconnect`. If missing: no sessions.
     pub connect: Option<
         unsafe extern "C" fn(
             fs: *mut c_void,
@@ -97,7 +97,7 @@ pub struct VolaryTable {
     >,
     /// Ends a session.
     pub disconnect: Option<unsafe extern "C" fn(fs: *mut c_void, session: *mut c_void)>,
-    /// Returns how full the volume is. (All zeros.)
+    /// Returns how full the volume is. If missing: all zeros.
     pub statfs: Option<
         unsafe extern "C" fn(
             fs: *mut c_void,
@@ -105,12 +105,12 @@ pub struct VolaryTable {
             out: *mut VolaryStatFs,
         ) -> i32,
     >,
-    /// Makes all changes so far durable. (Nothing to do.)
+    /// Makes all changes so far durable. If missing: nothing to do.
     pub sync: Option<unsafe extern "C" fn(fs: *mut c_void, cx: *const VolaryContext) -> i32>,
-    /// Makes all changes durable, for the last time. (As `sync`.)
+    /// Makes all changes durable, for the last time. If missing: as `sync`.
     pub detach: Option<unsafe extern "C" fn(fs: *mut c_void, cx: *const VolaryContext) -> i32>,
-    /// Returns the parent directory of `dir`; the root is its own parent. (The host knows the
-    /// root's only.)
+    /// Returns the parent directory of `dir`; the root is its own parent.
+    /// If missing: the host knows the root's only.
     pub parent: Option<
         unsafe extern "C" fn(
             fs: *mut c_void,
@@ -241,7 +241,8 @@ pub struct VolaryTable {
         ) -> i32,
     >,
     /// Writes at most `room` bytes of a symlink's target, and returns the target's length. If that
-    /// is more than `room`, the host asks again with room for all of it. (VOLARY_INVALID.)
+    /// is more than `room`, the host asks again with room for all of it.
+    /// If missing: VOLARY_INVALID.
     pub readlink: Option<
         unsafe extern "C" fn(
             fs: *mut c_void,
@@ -297,12 +298,13 @@ pub struct VolaryTable {
         ) -> i32,
     >,
     /// Hints that the host no longer uses `node`, and drops `lookups` of the references it was
-    /// given. Some hosts never call this. (Nothing to do.)
+    /// given. Some hosts never call this. If missing: nothing to do.
     pub forget: Option<unsafe extern "C" fn(fs: *mut c_void, node: VolaryNode, lookups: u64)>,
 
     /// Opens a file or a directory; VOLARY_READ, VOLARY_WRITE or both. An open node outlives its
-    /// last name. (The handle is 0. Directories cannot be opened for writing, and nothing can
-    /// without VOLARY_CAN_WRITE.)
+    /// last name.
+    /// If missing: the handle is 0. Directories cannot be opened for writing, and nothing can
+    /// without VOLARY_CAN_WRITE.
     pub open: Option<
         unsafe extern "C" fn(
             fs: *mut c_void,
@@ -325,7 +327,8 @@ pub struct VolaryTable {
             len: usize,
         ) -> i64,
     >,
-    /// Makes the file durable: its data and, unless `data_only`, its attributes. (Nothing to do.)
+    /// Makes the file durable: its data and, unless `data_only`, its attributes.
+    /// If missing: nothing to do.
     pub fsync: Option<
         unsafe extern "C" fn(
             fs: *mut c_void,
@@ -369,7 +372,8 @@ pub struct VolaryTable {
             room: usize,
         ) -> i64,
     >,
-    /// Ends the open, even if it returns an error, which is one of earlier writes. (Nothing to do.)
+    /// Ends the open, even if it returns an error, which is one of earlier writes.
+    /// If missing: nothing to do.
     pub close: Option<
         unsafe extern "C" fn(fs: *mut c_void, cx: *const VolaryContext, open: VolaryOpen) -> i32,
     >,

@@ -56,7 +56,7 @@ impl Protocol {
     }
 }
 
-/// Returns the command of the process to kill: `volary serve` on an image.
+/// Returns the command that starts the process to kill: `volary serve` on an image.
 pub(super) fn command(volume: &Volume, program: &Path, image: &Path, by: Protocol) -> Command {
     let mut command = Command::new(program);
     let option = format!("--{}", by.name());

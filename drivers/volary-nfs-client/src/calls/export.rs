@@ -100,7 +100,7 @@ impl Export {
         self.peer.call(&Call::plain(NFS, NULL), |_| ()).is_ok()
     }
 
-    /// Makes a call of NFS. Returns the status, and the whole reply.
+    /// Calls a procedure of NFS. Returns the status and the whole reply.
     pub(crate) fn nfs(
         &self,
         who: Who<'_>,

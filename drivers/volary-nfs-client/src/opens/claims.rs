@@ -29,7 +29,7 @@ pub(crate) struct Claims {
     nlm: Nlm,
     held: Mutex<HashMap<Whose, Vec<Held>>>,
     /// Read-locked during a call that takes or releases a lock, and while that is noted.
-    /// Write-locked while locks are reclaimed. Holds the run of the server that gave the locks.
+    /// The run of the server that granted the locks. Write-locked while they are reclaimed.
     run: RwLock<Mutex<Option<Run>>>,
     is_watched: AtomicBool,
 }

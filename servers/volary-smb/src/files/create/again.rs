@@ -138,8 +138,7 @@ fn is_at(request: &Request<'_>, file: &File) -> bool {
     asked.components.len() == path.len() && asked.components.iter().zip(&path).all(same)
 }
 
-/// Answers a repeated request as before. As on Windows, the reply grants whatever oplock it asks
-/// for now.
+/// Answers a repeated request as before, but grants the oplock of the repetition, as Windows does.
 ///
 /// # Errors
 /// `ACCESS_DENIED` for another user, and if it asks for another lease; `FILE_NOT_AVAILABLE` if the

@@ -53,24 +53,23 @@ pub(crate) struct Watch<F> {
 
 impl<F> Drop for Watch<F> {
     fn drop(&mut self) {
-        self.state.get_mut().clear(&self.bytes);
+        self.state.get_mut().take(&self.bytes);
     }
 }
 
 #[derive(Debug, Default)]
 struct State {
-    changes: Vec<(Action, Vec<u8>)>,
-    len: usize,
-    /// More changes occurred than could be stored.
-    overflown: bool,
+    noted: Noted,
     waiting: VecDeque<(Arc<Wait>, usize)>,
     ended: bool,
 }
 
-/// Changes that were taken for an answer.
-struct Kept {
+/// The changes that no client has been told of.
+#[derive(Debug, Default)]
+struct Noted {
     changes: Vec<(Action, Vec<u8>)>,
     len: usize,
+    /// More changes occurred than could be stored.
     overflown: bool,
 }
 
@@ -103,8 +102,8 @@ impl<F: Send + Sync + 'static> Watch<F> {
         if state.ended {
             return Err(Status::NOTIFY_CLEANUP.into());
         }
-        if state.overflown || !state.changes.is_empty() {
-            return state.take(max, &self.bytes);
+        if !state.noted.is_empty() {
+            return state.take(&self.bytes).answer(max);
         }
         drop(state);
         let (this, parked) = (Arc::downgrade(self), Arc::downgrade(wait));
@@ -149,13 +148,14 @@ impl<F: Send + Sync + 'static> Watch<F> {
             let name = to_utf16(name);
             let more = name.len().saturating_add(12);
             let all = self.bytes.fetch_add(more, Ordering::Relaxed);
-            state.len = state.len.saturating_add(more);
-            let full = state.len > self.max || state.changes.len() >= KEPT_MAX;
-            if full || state.overflown || all > BYTES_MAX {
-                state.clear(&self.bytes);
-                state.overflown = true;
+            let noted = &mut state.noted;
+            noted.len = noted.len.saturating_add(more);
+            let full = noted.len > self.max || noted.changes.len() >= KEPT_MAX;
+            if full || noted.overflown || all > BYTES_MAX {
+                state.take(&self.bytes);
+                state.noted.overflown = true;
             } else {
-                state.changes.push((*action, name));
+                noted.changes.push((*action, name));
             }
         }
         drop(state);
@@ -165,28 +165,23 @@ impl<F: Send + Sync + 'static> Watch<F> {
     fn answer(&self) {
         loop {
             let mut state = self.state.lock();
-            if !state.overflown && state.changes.is_empty() {
+            if state.noted.is_empty() {
                 return;
             }
             let Some((wait, max)) = state.waiting.pop_front() else {
                 return;
             };
-            let kept = Kept {
-                changes: state.changes.clone(),
-                len: state.len,
-                overflown: state.overflown,
-            };
-            let answer = state.take(max, &self.bytes);
+            let noted = state.take(&self.bytes);
             drop(state);
-            if !wait.finish(answer) {
-                self.state.lock().put_back(kept, &self.bytes);
+            if !wait.finish(noted.answer(max)) {
+                self.state.lock().put_back(noted, &self.bytes);
             }
         }
     }
 
     /// Notes only that something has changed.
     pub(crate) fn overflow(&self) {
-        self.state.lock().overflown = true;
+        self.state.lock().noted.overflown = true;
         self.answer();
     }
 
@@ -203,28 +198,33 @@ impl<F: Send + Sync + 'static> Watch<F> {
 }
 
 impl State {
-    /// Puts changes back that no client has got, before those noted meanwhile.
-    fn put_back(&mut self, mut kept: Kept, bytes: &AtomicUsize) {
-        bytes.fetch_add(kept.len, Ordering::Relaxed);
-        kept.changes.append(&mut self.changes);
-        self.changes = kept.changes;
-        self.len += kept.len;
-        self.overflown |= kept.overflown;
+    /// Takes the changes, and subtracts them from `bytes`.
+    fn take(&mut self, bytes: &AtomicUsize) -> Noted {
+        bytes.fetch_sub(self.noted.len, Ordering::Relaxed);
+        std::mem::take(&mut self.noted)
     }
 
-    /// Drops the stored changes, and subtracts them from `bytes`.
-    fn clear(&mut self, bytes: &AtomicUsize) -> Vec<(Action, Vec<u8>)> {
-        bytes.fetch_sub(std::mem::take(&mut self.len), Ordering::Relaxed);
-        std::mem::take(&mut self.changes)
+    /// Puts changes back that no client was told of, before those noted meanwhile.
+    fn put_back(&mut self, mut noted: Noted, bytes: &AtomicUsize) {
+        bytes.fetch_add(noted.len, Ordering::Relaxed);
+        let newer = std::mem::take(&mut self.noted);
+        noted.changes.extend(newer.changes);
+        noted.len += newer.len;
+        noted.overflown |= newer.overflown;
+        self.noted = noted;
+    }
+}
+
+impl Noted {
+    fn is_empty(&self) -> bool {
+        !self.overflown && self.changes.is_empty()
     }
 
-    fn take(&mut self, max: usize, bytes: &AtomicUsize) -> Answer {
-        let changes = self.clear(bytes);
-        let overflown = std::mem::take(&mut self.overflown);
-        let list = if overflown {
-            None
-        } else {
-            notify::list(&changes, max)
+    /// Returns the answer to a request that has room for `max` bytes.
+    fn answer(&self, max: usize) -> Answer {
+        let list = match self.overflown {
+            true => None,
+            false => notify::list(&self.changes, max),
         };
         match list {
             Some(list) => Ok(reply(&list)),
