@@ -2,7 +2,7 @@
 
 use crate::served::{NAME, Served, attach_fat, fat};
 use crate::side::{Side, cx};
-use volary_core::{Cancel, Caps, Cred, Ctx, Kind, Lock, Mode, OpenId, Options};
+use volary_core::{Caps, Cred, Kind, Lock, Mode, OpenId, Options};
 use volary_nfs_client::{Location, NfsOptions};
 
 fn side(served: &Served) -> Side {
@@ -29,29 +29,6 @@ fn what_one_client_closes_another_sees_when_it_opens() {
         assert!(b.content("f") == want, "round {round}");
         assert!(a.content("f") == want, "round {round}");
     }
-}
-
-/// A caller that has lost interest, as by Ctrl-C, has had its write answered.
-#[test]
-fn what_was_written_survives_a_cancelled_fsync() {
-    let served = Served::mem();
-    let (a, b) = (side(&served), side(&served));
-    let open = a.create("f");
-    let want = bytes(50_000);
-    let cancel = Cancel::new();
-    cancel.set();
-    let cancelled = Ctx {
-        cancel: &cancel,
-        ..a.cx()
-    };
-    // Twice: written and made durable at once; made durable after an unstable write.
-    for (at, part) in [(0, &want[..20_000]), (20_000, &want[20_000..])] {
-        a.0.write(&a.cx(), open, Some(at), part).expect("write");
-        let _ = a.0.fsync(&cancelled, open, false);
-        a.0.fsync(&a.cx(), open, false).expect("fsync");
-    }
-    assert!(b.content("f") == want);
-    a.0.close(&a.cx(), open).expect("close");
 }
 
 #[test]

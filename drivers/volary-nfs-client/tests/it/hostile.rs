@@ -3,7 +3,7 @@
 use crate::fake::{Asked, Fake, NFS, Say, attr, no_wcc, reply, results};
 use crate::side::{Side, export_at};
 use std::time::Duration;
-use volary_core::{Cookie, DirBuf, Kind, Mode, Result};
+use volary_core::{Cancel, Cookie, Ctx, DirBuf, Kind, Mode, Result};
 use volary_nfs_client::NfsOptions;
 use volary_rpc::Input;
 
@@ -237,6 +237,36 @@ fn what_a_server_lost_when_it_was_restarted_is_written_again() {
         parts.into_iter().map(part)
     });
     assert_eq!(all, want.collect::<Vec<_>>());
+}
+
+/// The caller was told that it is written: Ctrl-C in `fsync` must not lose it.
+#[test]
+fn what_was_written_is_sent_though_fsync_is_cancelled() {
+    const WRITE: u32 = 7;
+    const COMMIT: u32 = 21;
+    // The reply to the one WRITE of a small file, or to the COMMIT of a large one, is lost.
+    for (len, lost) in [(1000, WRITE), (200_000, COMMIT)] {
+        let fake = Fake::start(move |asked| {
+            let is_it = asked.program == NFS && asked.procedure == lost && asked.nth == 0;
+            is_it.then_some(Say::End)
+        });
+        let side = side(&fake);
+        let node = side.find("f");
+        let open = side.0.open(&side.cx(), node, Mode::Write).expect("open");
+        let bytes = vec![1; len];
+        side.0
+            .write(&side.cx(), open, Some(0), &bytes)
+            .expect("write");
+        let cancel = Cancel::new();
+        cancel.set();
+        let cancelled = Ctx {
+            cancel: &cancel,
+            ..side.cx()
+        };
+        side.0.fsync(&cancelled, open, false).expect("fsync");
+        assert_eq!(fake.count(lost), 2, "{len} bytes");
+        side.0.close(&side.cx(), open).expect("close");
+    }
 }
 
 #[test]
