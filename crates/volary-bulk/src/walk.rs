@@ -10,16 +10,12 @@ use std::collections::HashSet;
 use std::ops::ControlFlow;
 use volary_core::{
     Attr, BlockDevice, Caps, Cookie, DirBuf, DirEntry, Error, Extent, FileKind, Kind, Mode, NodeId,
-    OpenId, Place, Prefetch, Result,
+    OpenId, Place, Result,
 };
-use volary_session::{Follow, PATH_MAX, Session};
+use volary_session::{Ahead, Follow, PATH_MAX, Session};
 
 /// The most entries, and bytes of their names, that are read at once.
 const BATCH: (usize, usize) = (512, 32 << 10);
-
-/// The most directories that are read ahead together, and the most nodes in them.
-const GROUP: usize = 64;
-const NUMBERS_MAX: usize = 8192;
 
 /// A walk over the tree. If a list is full, it resumes with the next one.
 pub(crate) struct Walk<'a> {
@@ -33,8 +29,8 @@ pub(crate) struct Walk<'a> {
     todo: Vec<(Box<[u8]>, NodeId)>,
     /// A few of these directories, which the driver has read ahead; the next one last.
     group: Vec<(Box<[u8]>, NodeId)>,
-    /// Whether the driver benefits from reading ahead.
-    has_ahead: bool,
+    /// Reads directories ahead, if the method has metadata read in order.
+    ahead: Option<Ahead>,
     /// Directories that were entered. On a damaged volume, a directory can be in two places, or in
     /// itself.
     seen: HashSet<NodeId>,
@@ -79,7 +75,7 @@ impl<'a> Walk<'a> {
             places: source.places.iter(),
             todo: Vec::new(),
             group: Vec::new(),
-            has_ahead: !is_vanilla,
+            ahead: (!is_vanilla).then(|| Ahead::new(&source.session)),
             seen: HashSet::new(),
             reading: None,
             held: None,
@@ -110,32 +106,15 @@ impl<'a> Walk<'a> {
 
     /// Returns the next directory to enter.
     fn next_dir(&mut self) -> Option<(Box<[u8]>, NodeId)> {
-        if self.group.is_empty() && self.has_ahead {
-            let rest = self.todo.len().saturating_sub(GROUP);
+        if self.group.is_empty()
+            && let Some(ahead) = self.ahead.as_mut().filter(|ahead| ahead.helps())
+        {
+            let rest = self.todo.len().saturating_sub(Ahead::GROUP);
             self.group = self.todo.split_off(rest);
-            self.read_ahead();
+            let dirs: Vec<NodeId> = self.group.iter().map(|(_, node)| *node).collect();
+            ahead.dirs(&dirs);
         }
         self.group.pop().or_else(|| self.todo.pop())
-    }
-
-    /// Lets the driver read the directories of the group, and then the attributes of all nodes in
-    /// them, each in the order of the disk.
-    fn read_ahead(&mut self) {
-        if self.group.is_empty() {
-            return;
-        }
-        let session = &self.source.session;
-        let dirs: Vec<NodeId> = self.group.iter().map(|(_, node)| *node).collect();
-        self.has_ahead = session.prefetch(&dirs, Prefetch::Entries);
-        if !self.has_ahead {
-            return;
-        }
-        let mut nodes = Vec::new();
-        for dir in dirs {
-            // An error is reported when the directory is entered.
-            let _ = numbers(session, dir, &mut nodes);
-        }
-        session.prefetch(&nodes, Prefetch::Attributes);
     }
 
     fn place(&mut self, place: &[u8], list: &mut List) {
@@ -304,25 +283,6 @@ impl Drop for Walk<'_> {
     fn drop(&mut self) {
         self.leave();
     }
-}
-
-/// Adds the nodes of a directory, until there are about [`NUMBERS_MAX`].
-fn numbers(session: &Session, dir: NodeId, nodes: &mut Vec<NodeId>) -> Result<()> {
-    let open = session.open(dir, Mode::Read)?;
-    let (mut from, mut end) = (Cookie::START, Ok(false));
-    while let Ok(false) = end
-        && nodes.len() < NUMBERS_MAX
-    {
-        let mut buf = DirBuf::new(1024, 64 << 10, false).numbers_do();
-        end = session.readdir(open, from, &mut buf);
-        nodes.extend(buf.iter().map(|e| e.node));
-        match buf.last_cookie() {
-            Some(next) if next != from => from = next,
-            _ => break,
-        }
-    }
-    session.close(open)?;
-    end.map(|_| ())
 }
 
 /// Sets `path` to the path of `name` in `dir`.

@@ -36,20 +36,11 @@ pub(crate) fn entries(session: &Session, dir: &Attr) -> volary::Result<Vec<Row>>
     }
 }
 
-/// Returns what can be read of a directory, in the order in which it lies. The rest is told to `failed`.
+/// Reads what can be read of a directory, in the order in which it lies. The rest is told to `failed`.
 ///
 /// # Errors
 /// Of `failed`.
-pub(crate) fn readable(
-    session: &Session,
-    dir: &Attr,
-    at: &At,
-    failed: &mut dyn FnMut(Fail) -> Done,
-) -> Done<Vec<Row>> {
-    Ok(readable_listing(session, dir, at, LISTING_MAX, failed)?.rows)
-}
-
-fn readable_listing(
+fn readable(
     session: &Session,
     dir: &Attr,
     at: &At,
@@ -71,22 +62,8 @@ fn readable_listing(
     Ok(listing)
 }
 
-/// As [`readable`], sorted by name as bytes.
-///
-/// # Errors
-/// As [`readable`].
-pub(crate) fn sorted(
-    session: &Session,
-    dir: &Attr,
-    at: &At,
-    failed: &mut dyn FnMut(Fail) -> Done,
-) -> Done<Vec<Row>> {
-    let mut rows = readable(session, dir, at, failed)?;
-    sort(&mut rows);
-    Ok(rows)
-}
-
-fn sort(rows: &mut [Row]) {
+/// Sorts entries by name as bytes.
+pub(crate) fn sort(rows: &mut [Row]) {
     rows.sort_unstable_by(|a, b| a.name.cmp(&b.name));
 }
 

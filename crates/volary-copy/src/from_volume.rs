@@ -16,7 +16,7 @@ use volary_core::{
     Attr, BlockDevice, Caps, Error, Extent, FileKind, Kind, Mode, NodeId, OpenId,
     Place as ExtentPlace,
 };
-use volary_session::{Follow, Listing, PATH_MAX, Session};
+use volary_session::{Ahead, Follow, Listing, PATH_MAX, Session};
 
 /// Reads trees of a volume into an [`Outlet`].
 pub(crate) struct VolumeSource<'a, 'scope, 'env> {
@@ -33,6 +33,7 @@ pub(crate) struct VolumeSource<'a, 'scope, 'env> {
     /// Directories that were entered. On a damaged volume, one can be in two places, or in itself;
     /// it is entered once.
     seen: HashSet<NodeId>,
+    ahead: Ahead,
 }
 
 impl<'a, 'scope, 'env> VolumeSource<'a, 'scope, 'env> {
@@ -46,6 +47,7 @@ impl<'a, 'scope, 'env> VolumeSource<'a, 'scope, 'env> {
     ) -> Self {
         Self {
             to,
+            ahead: Ahead::new(&session),
             session,
             device,
             recursive,
@@ -132,7 +134,12 @@ impl<'a, 'scope, 'env> VolumeSource<'a, 'scope, 'env> {
         self.enter(at, dir)?;
         let fail = |at: &At, e: Error| Err(Failure::at(at, e));
         let listing = Listing::read(&self.session, dir.node, Listing::MAX);
-        for row in listing.rows {
+        let (rows, mut ready) = (listing.rows.as_slice(), 0);
+        for (number, row) in rows.iter().enumerate() {
+            if self.recursive && row.attr.kind == FileKind::Dir {
+                let rows = rows.get(number..).unwrap_or_default();
+                self.ahead.enter(rows, &mut ready);
+            }
             let above = at.enter(&row.name);
             self.node(at, &row.attr, &row.name)?;
             at.path.truncate(above);

@@ -40,6 +40,7 @@ mod shared;
 mod timer;
 mod volume;
 
+pub use operations::ahead::Ahead;
 pub use operations::grace::Grace;
 pub use operations::listing::{Listing, Row};
 pub use operations::locking::{LockKind, Wait};

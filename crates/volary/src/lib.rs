@@ -145,9 +145,9 @@ pub use volary_nfs as nfs;
 #[cfg(feature = "nfs-client")]
 pub use volary_nfs_client as nfs_client;
 pub use volary_session::{
-    ClientId, Commit, Event, EventQueue, EventSink, Follow, HeldLock, Lease, LeaseBits, LeaseBreak,
-    LeaseKey, LeaseSink, Limits, Listing, LockKind, LockOwner, News, OpenHow, PATH_MAX, Range,
-    Rights, Row, SYMLINKS_MAX, Session, SetXattr, Share, Subscription, User, Users, Volume,
+    Ahead, ClientId, Commit, Event, EventQueue, EventSink, Follow, HeldLock, Lease, LeaseBits,
+    LeaseBreak, LeaseKey, LeaseSink, Limits, Listing, LockKind, LockOwner, News, OpenHow, PATH_MAX,
+    Range, Rights, Row, SYMLINKS_MAX, Session, SetXattr, Share, Subscription, User, Users, Volume,
     VolumeOptions, Wait, network_of,
 };
 #[cfg(feature = "smb")]

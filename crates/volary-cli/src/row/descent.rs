@@ -1,16 +1,17 @@
 //! Walks through a directory and all below it.
 
-use super::{LISTING_MAX, Row, Seen, readable_listing, sort};
+use super::{LISTING_MAX, Row, Seen, readable, sort};
 use crate::exit::{Done, Fail};
 use crate::volumes::At;
 use std::vec::IntoIter;
-use volary::{Attr, FileKind, Follow, Session};
+use volary::{Ahead, Attr, FileKind, Follow, Session};
 
 /// A walk. It keeps one path, and of each directory on it the entries that are still to come.
 pub(crate) struct Descent<'a> {
     session: &'a Session,
     at: At,
     seen: Seen,
+    ahead: Ahead,
     levels: Vec<Level>,
     /// About what the entries take in memory, in bytes.
     bytes: usize,
@@ -21,6 +22,8 @@ struct Level {
     /// The length of the directory's path.
     path_len: usize,
     bytes: usize,
+    /// Directories among the rows that were read ahead.
+    ready: usize,
 }
 
 impl<'a> Descent<'a> {
@@ -30,6 +33,7 @@ impl<'a> Descent<'a> {
             session,
             at: at.clone(),
             seen: Seen::default(),
+            ahead: Ahead::new(session),
             levels: Vec::new(),
             bytes: 0,
         }
@@ -43,6 +47,12 @@ impl<'a> Descent<'a> {
     /// Returns how many directories lead to where it stands.
     pub(crate) fn depth(&self) -> usize {
         self.levels.len()
+    }
+
+    /// Returns whether no other entry of the directory comes after this one.
+    pub(crate) fn is_last(&self) -> bool {
+        let level = self.levels.last();
+        level.is_none_or(|level| level.rows.as_slice().is_empty())
     }
 
     /// Enters the directory where it stands: `told` gets what can be read of it, and takes out what
@@ -59,8 +69,11 @@ impl<'a> Descent<'a> {
         if let Err(fail) = self.seen.enter(&self.at, dir) {
             return failed(fail);
         }
+        if self.levels.is_empty() {
+            self.ahead.dirs(&[dir.node]);
+        }
         let max = LISTING_MAX.saturating_sub(self.bytes);
-        let listing = readable_listing(self.session, dir, &self.at, max, failed)?;
+        let listing = readable(self.session, dir, &self.at, max, failed)?;
         let (mut rows, bytes) = (listing.rows, listing.bytes);
         told(&self.at, &mut rows)?;
         self.bytes += bytes;
@@ -68,6 +81,7 @@ impl<'a> Descent<'a> {
             rows: rows.into_iter(),
             path_len: self.at.path.len(),
             bytes,
+            ready: 0,
         });
         Ok(())
     }
@@ -76,6 +90,13 @@ impl<'a> Descent<'a> {
     pub(crate) fn next(&mut self) -> Option<Row> {
         while let Some(level) = self.levels.last_mut() {
             self.at.path.truncate(level.path_len);
+            let rows = level.rows.as_slice();
+            if rows
+                .first()
+                .is_some_and(|row| row.attr.kind == FileKind::Dir)
+            {
+                self.ahead.enter(rows, &mut level.ready);
+            }
             if let Some(row) = level.rows.next() {
                 self.at.enter(&row.name);
                 return Some(row);

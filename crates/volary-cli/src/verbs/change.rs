@@ -1,12 +1,14 @@
 //! Commands that make and take away entries: `mkdir`, `rmdir`, `rm`, `ln`.
 
 use crate::exit::{Done, Exit, Fail};
-use crate::row::{self, Seen};
+use crate::row::{self, Row, Seen};
 use crate::verbs::modes::ModeChange;
 use crate::volumes::{self, At, AttachArgs, Tally, Use};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
-use volary::{Attr, Create, FileKind, Follow, Kind, Mode, NodeId, Session, SetAttr, SetXattr};
+use volary::{
+    Ahead, Attr, Create, FileKind, Follow, Kind, Mode, NodeId, Session, SetAttr, SetXattr,
+};
 
 /// Makes directories.
 #[derive(clap::Args, Debug)]
@@ -169,30 +171,54 @@ pub(crate) fn remove(
     if attr.kind != FileKind::Dir {
         return session.unlink(dir, name).map_err(|e| Fail::at(at, &e));
     }
-    empty(session, at, attr, &mut Seen::default(), tally)?;
+    let mut removal = Removal {
+        session,
+        seen: Seen::default(),
+        ahead: Ahead::new(session),
+        tally,
+    };
+    removal.ahead.dirs(&[attr.node]);
+    removal.empty(at, attr)?;
     session.rmdir(dir, name).map_err(|e| Fail::at(at, &e))
 }
 
-/// Removes all that is in a directory. As deep as a path can be: [`Seen`]
-/// sees to it.
-fn empty(session: &Session, at: &At, dir: &Attr, seen: &mut Seen, tally: &mut Tally) -> Done {
-    seen.enter(at, dir)?;
-    for row in row::read_dir(session, dir, at)? {
-        let below = at.join(&row.name);
-        let removed = if row.attr.kind == FileKind::Dir {
-            empty(session, &below, &row.attr, seen, tally).and_then(|()| {
-                session
-                    .rmdir(dir.node, &row.name)
-                    .map_err(|e| Fail::at(&below, &e))
-            })
-        } else {
-            session
-                .unlink(dir.node, &row.name)
-                .map_err(|e| Fail::at(&below, &e))
-        };
-        tally.take(removed)?;
+/// Removes what is in directories.
+struct Removal<'a> {
+    session: &'a Session,
+    seen: Seen,
+    ahead: Ahead,
+    tally: &'a mut Tally,
+}
+
+impl Removal<'_> {
+    /// Removes all that is in a directory. As deep as a path can be: [`Seen`] sees to it.
+    fn empty(&mut self, at: &At, dir: &Attr) -> Done {
+        self.seen.enter(at, dir)?;
+        let rows = row::read_dir(self.session, dir, at)?;
+        let mut ready = 0;
+        for (number, row) in rows.iter().enumerate() {
+            if row.attr.kind == FileKind::Dir {
+                let rows = rows.get(number..).unwrap_or_default();
+                self.ahead.enter(rows, &mut ready);
+            }
+            let removed = self.entry(&at.join(&row.name), dir, row);
+            self.tally.take(removed)?;
+        }
+        Ok(())
     }
-    Ok(())
+
+    /// Removes an entry of a directory, with all that is in it.
+    fn entry(&mut self, at: &At, dir: &Attr, row: &Row) -> Done {
+        let session = self.session;
+        let removed = match row.attr.kind {
+            FileKind::Dir => {
+                self.empty(at, &row.attr)?;
+                session.rmdir(dir.node, &row.name)
+            }
+            _ => session.unlink(dir.node, &row.name),
+        };
+        removed.map_err(|e| Fail::at(at, &e))
+    }
 }
 
 /// Makes a symlink, a second name of a file, or a link to a file of a remote volume.

@@ -2,7 +2,7 @@
 
 use crate::exit::{Done, Exit, Fail};
 use crate::out::{self, List};
-use crate::row::{self, Seen};
+use crate::row::{self, Descent};
 use crate::volumes::{self, At, AttachArgs, Tally, Use, Volumes};
 use serde::Serialize;
 use std::ffi::OsString;
@@ -67,7 +67,6 @@ impl Du {
         };
         let mut tally = Tally::default();
         let exit = volumes::for_each(&self.places, &self.attach, Use::Look, |session, at| {
-            let top = volumes::find_itself(session, at)?;
             let print: &mut Print<'_> = &mut |at, bytes| match &mut list {
                 Some(list) => {
                     let path = volary::escape(&at.path).to_string();
@@ -75,16 +74,7 @@ impl Du {
                 }
                 None => Ok(writeln!(out, "{}\t{at}", self.figure(bytes))?),
             };
-            self.sum(
-                session,
-                at,
-                &top.attr,
-                0,
-                &mut Seen::default(),
-                print,
-                &mut tally,
-            )
-            .map(drop)
+            self.sum(session, at, print, &mut |fail| tally.take(Err(fail)))
         })?;
         if let Some(list) = list {
             list.end(&mut out)?;
@@ -105,41 +95,66 @@ impl Du {
         }
     }
 
-    /// Returns the room that a node takes with all below it; as deep as a path can be:
-    /// [`Seen`] sees to it.
-    #[expect(clippy::too_many_arguments, reason = "a walk with its state")]
+    /// Adds up a place and all below it, and prints what is asked for: a directory after what is in
+    /// it.
     fn sum(
         &self,
         session: &Session,
         at: &At,
-        attr: &Attr,
-        depth: usize,
-        seen: &mut Seen,
         print: &mut Print<'_>,
-        tally: &mut Tally,
-    ) -> Done<u64> {
-        let mut sum = if self.apparent_size {
-            attr.size
-        } else {
-            attr.allocated
-        };
-        let is_dir = attr.kind == FileKind::Dir;
-        if is_dir {
-            let rows = match seen.enter(at, attr) {
-                Err(fail) => tally.take(Err(fail)).map(|()| Vec::new())?,
-                Ok(()) => row::sorted(session, attr, at, &mut |fail| tally.take(Err(fail)))?,
-            };
-            for row in rows {
-                let below = at.join(&row.name);
-                let more = self.sum(session, &below, &row.attr, depth + 1, seen, print, tally)?;
-                sum = sum.saturating_add(more);
+        failed: &mut dyn FnMut(Fail) -> Done,
+    ) -> Done {
+        let mut attr = volumes::find_itself(session, at)?.attr;
+        let mut descent = Descent::new(session, at);
+        let mut open = Vec::new();
+        loop {
+            self.close(&mut open, descent.depth(), print)?;
+            open.push(Sum {
+                at: descent.at().clone(),
+                is_dir: attr.kind == FileKind::Dir,
+                bytes: self.room(&attr),
+            });
+            if attr.kind == FileKind::Dir {
+                descent.enter(&attr, failed, &mut |_, rows| {
+                    row::sort(rows);
+                    Ok(())
+                })?;
+            }
+            match descent.next() {
+                Some(row) => attr = row.attr,
+                None => return self.close(&mut open, 0, print),
             }
         }
-        if depth == 0 || !self.summarize && (is_dir || self.all) {
-            print(at, sum)?;
-        }
-        Ok(sum)
     }
+
+    /// Ends the sums that lie `depth` deep or deeper: prints them, and adds each to the one above.
+    fn close(&self, open: &mut Vec<Sum>, depth: usize, print: &mut Print<'_>) -> Done {
+        while open.len() > depth
+            && let Some(sum) = open.pop()
+        {
+            if open.is_empty() || !self.summarize && (sum.is_dir || self.all) {
+                print(&sum.at, sum.bytes)?;
+            }
+            if let Some(above) = open.last_mut() {
+                above.bytes = above.bytes.saturating_add(sum.bytes);
+            }
+        }
+        Ok(())
+    }
+
+    fn room(&self, attr: &Attr) -> u64 {
+        match self.apparent_size {
+            true => attr.size,
+            false => attr.allocated,
+        }
+    }
+}
+
+/// The room of a node and of what was met below it, in bytes.
+struct Sum {
+    at: At,
+    is_dir: bool,
+    bytes: u64,
 }
 
 /// Shows how full volumes are.

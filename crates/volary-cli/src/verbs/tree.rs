@@ -2,7 +2,7 @@
 
 use crate::exit::{Done, Exit};
 use crate::out::{self, List, Out};
-use crate::row::{self, NodeJson, Seen};
+use crate::row::{self, Descent, NodeJson, Row};
 use crate::volumes::{self, At, AttachArgs, Tally, Use, Volumes};
 use std::ffi::OsString;
 use std::io::Write;
@@ -44,7 +44,6 @@ impl Tree {
                 session,
                 out: out::out(),
                 tally: Tally::default(),
-                seen: Seen::default(),
                 dirs: 0,
                 files: 0,
             };
@@ -52,7 +51,7 @@ impl Tree {
                 drawing.json(&at)?;
             } else {
                 writeln!(drawing.out, "{at}")?;
-                drawing.branches(&at, &top.attr, "", 0)?;
+                drawing.branches(&at, &top.attr)?;
                 writeln!(
                     drawing.out,
                     "\n{} directories, {} files",
@@ -75,7 +74,6 @@ struct Drawing<'a> {
     session: Session,
     out: Out,
     tally: Tally,
-    seen: Seen,
     dirs: u64,
     files: u64,
 }
@@ -108,39 +106,81 @@ impl Drawing<'_> {
         list.end(&mut self.out)
     }
 
-    /// What is in a directory, with `stem` before each line. As deep as a path
-    /// can be: [`Seen`] sees to it.
-    fn branches(&mut self, at: &At, dir: &Attr, stem: &str, depth: usize) -> Done {
+    /// Draws what is below a directory: a line for each entry, with the branches that lead to it.
+    fn branches(&mut self, at: &At, top: &Attr) -> Done {
+        let session = self.session.clone();
+        let mut descent = Descent::new(&session, at);
+        let mut stem = Stem::default();
+        let mut dir = *top;
+        loop {
+            self.enter(&mut descent, &dir)?;
+            dir = loop {
+                let Some(row) = descent.next() else {
+                    return Ok(());
+                };
+                let branch = stem.branch(descent.depth(), descent.is_last());
+                self.line(branch, &row)?;
+                if row.attr.kind == FileKind::Dir {
+                    break row.attr;
+                }
+            };
+        }
+    }
+
+    /// Enters the directory where the walk stands, if the drawing goes so deep.
+    fn enter(&mut self, descent: &mut Descent<'_>, dir: &Attr) -> Done {
+        let depth = descent.depth();
         if dir.kind != FileKind::Dir || self.how.level.is_some_and(|max| depth >= max) {
             return Ok(());
         }
-        if let Err(fail) = self.seen.enter(at, dir) {
-            return self.tally.take(Err(fail));
+        let (how, tally) = (self.how, &mut self.tally);
+        descent.enter(dir, &mut |fail| tally.take(Err(fail)), &mut |_, rows| {
+            rows.retain(|row| how.shows(&row.name, depth + 1));
+            row::sort(rows);
+            Ok(())
+        })
+    }
+
+    fn line(&mut self, branch: &str, row: &Row) -> Done {
+        write!(self.out, "{branch}{}", volary::escape(&row.name))?;
+        if let Some(target) = row::target(&self.session, &row.attr) {
+            write!(self.out, " -> {}", volary::escape(&target))?;
         }
-        let tally = &mut self.tally;
-        let mut rows = row::sorted(&self.session, dir, at, &mut |fail| tally.take(Err(fail)))?;
-        rows.retain(|r| self.how.shows(&r.name, depth + 1));
-        let count = rows.len();
-        for (i, row) in rows.iter().enumerate() {
-            let is_last = i + 1 == count;
-            let (branch, space) = if is_last {
-                ("└── ", "    ")
-            } else {
-                ("├── ", "│   ")
-            };
-            write!(self.out, "{stem}{branch}{}", volary::escape(&row.name))?;
-            if let Some(target) = row::target(&self.session, &row.attr) {
-                write!(self.out, " -> {}", volary::escape(&target))?;
-            }
-            self.out.write_all(b"\n")?;
-            if row.attr.kind == FileKind::Dir {
-                self.dirs += 1;
-                let stem = format!("{stem}{space}");
-                self.branches(&at.join(&row.name), &row.attr, &stem, depth + 1)?;
-            } else {
-                self.files += 1;
-            }
+        self.out.write_all(b"\n")?;
+        match row.attr.kind {
+            FileKind::Dir => self.dirs += 1,
+            _ => self.files += 1,
         }
         Ok(())
     }
 }
+
+/// The branches before a name.
+#[derive(Default)]
+struct Stem {
+    text: String,
+    /// The length of the text before the branch of each level.
+    levels: Vec<usize>,
+}
+
+impl Stem {
+    /// Returns the branches that lead to an entry `depth` deep, at least 1. It comes after the one
+    /// that was asked for before.
+    fn branch(&mut self, depth: usize, is_last: bool) -> &str {
+        if depth <= self.levels.len() {
+            self.levels.truncate(depth);
+            let len = self.levels.pop().unwrap_or(0);
+            self.text.truncate(len);
+        } else if let Some(len) = self.levels.last() {
+            let goes_on = self.text.get(*len..) == Some(BRANCH);
+            self.text.truncate(*len);
+            self.text.push_str(if goes_on { "│   " } else { "    " });
+        }
+        self.levels.push(self.text.len());
+        self.text.push_str(if is_last { LAST } else { BRANCH });
+        &self.text
+    }
+}
+
+const BRANCH: &str = "├── ";
+const LAST: &str = "└── ";

@@ -1,6 +1,7 @@
 //! What a session can do, one module per subject. Uses `volume`, `session`, `rules` and `shared`.
 
 pub(crate) mod acls;
+pub(crate) mod ahead;
 pub(crate) mod deletion;
 pub(crate) mod grace;
 pub(crate) mod io;

@@ -1,6 +1,7 @@
 //! Sessions over the in-memory driver.
 
 mod access;
+mod ahead;
 mod asking;
 mod attributes;
 mod chaos;
