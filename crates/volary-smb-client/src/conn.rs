@@ -16,6 +16,9 @@ use std::time::Duration;
 
 const SMB_2_1: u16 = 0x0210;
 const SIGNED: u32 = 8;
+const RELATED_OPERATIONS: u32 = 4;
+/// Stands for the file that the request before opened (MS-SMB2 3.3.5.2.7.2).
+pub(crate) const RELATED: [u8; 16] = [0xff; 16];
 /// How long a reply may take; longer than any lease may take to break.
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -214,26 +217,83 @@ impl Client {
         }
     }
 
+    /// Sends related requests in one message, and returns the whole reply to each. The requests after
+    /// the first can use [`RELATED`] for the file that the first one opens.
+    ///
+    /// # Errors
+    /// The status of the first request that failed.
+    pub(crate) fn ask_related(&self, requests: &[(u16, Body)]) -> Result<Vec<Vec<u8>>, Fail> {
+        let first = self.send_all(requests)?;
+        let wait = |id| self.connection.wait(id);
+        let ids = first..first + requests.len() as u64;
+        let replies: Vec<Vec<u8>> = ids.map(wait).collect::<Result<_, _>>()?;
+        let failed = replies.iter().map(|reply| u32_at(reply, 8));
+        match failed.into_iter().find(|status| *status != 0) {
+            Some(failed) => Err(Fail::Status(failed)),
+            None => Ok(replies),
+        }
+    }
+
     pub(crate) fn send(&self, command: u16, body: &Body) -> Result<u64, Fail> {
+        self.send_all(&[(command, body.clone())])
+    }
+
+    /// Sends requests in one message. Returns the id of the first; those of the others follow it.
+    fn send_all(&self, requests: &[(u16, Body)]) -> Result<u64, Fail> {
         let mut sending = self.connection.sending.lock();
-        let id = sending.next_id;
-        sending.next_id += 1;
-        let flags = if self.key.is_some() { SIGNED } else { 0 };
+        let first = sending.next_id;
+        let mut whole = Vec::new();
+        for (index, (command, body)) in requests.iter().enumerate() {
+            let header = Header {
+                command: *command,
+                id: first + index as u64,
+                is_related: index > 0,
+                has_next: index + 1 < requests.len(),
+            };
+            whole.extend(self.message(&header, body));
+        }
+        sending.next_id += requests.len() as u64;
+        let framed = [&(whole.len() as u32).to_be_bytes()[..], &whole].concat();
+        let sent = sending.stream.write_all(&framed);
+        sent.map_err(|_| Fail::Gone)?;
+        Ok(first)
+    }
+
+    /// Returns a signed request. One that another follows is filled up to a multiple of 8 bytes.
+    fn message(&self, header: &Header, body: &Body) -> Vec<u8> {
+        let signed = if self.key.is_some() { SIGNED } else { 0 };
+        let related = if header.is_related {
+            RELATED_OPERATIONS
+        } else {
+            0
+        };
+        let len = HEADER_LEN + body.0.len();
+        let (len, next) = match header.has_next {
+            true => (len.next_multiple_of(8), len.next_multiple_of(8)),
+            false => (len, 0),
+        };
         let head = Body::default().bytes(b"\xFESMB").u16(64).u16(1).u32(0);
-        let head = head.u16(command).u16(64).u32(flags).u32(0).u64(id);
+        let head = head.u16(header.command).u16(64).u32(signed | related);
+        let head = head.u32(next as u32).u64(header.id);
         let head = head.u32(0).u32(self.tree).u64(self.session).zeros(16);
         let mut message = head.bytes(&body.0).0;
+        message.resize(len, 0);
         if let Some(key) = &self.key {
             let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("any length will do");
             mac.update(&message);
             let whole = mac.finalize().into_bytes();
             message[48..64].copy_from_slice(&whole[..16]);
         }
-        let framed = [&(message.len() as u32).to_be_bytes()[..], &message].concat();
-        let sent = sending.stream.write_all(&framed);
-        sent.map_err(|_| Fail::Gone)?;
-        Ok(id)
+        message
     }
+}
+
+/// What differs between the headers of requests.
+struct Header {
+    command: u16,
+    id: u64,
+    is_related: bool,
+    has_next: bool,
 }
 
 /// Returns a part of a reply.
@@ -246,21 +306,45 @@ fn hear(
     connection: &std::sync::Weak<Connection>,
     breaks: &Sender<LeaseBreak>,
 ) {
-    while let Some(message) = receive(&mut stream) {
+    while let Some(frame) = receive(&mut stream) {
         let Some(connection) = connection.upgrade() else {
             return;
         };
-        let (id, command) = (u64_at(&message, 24), u16_at(&message, 12));
-        if id == u64::MAX && command == command::OPLOCK_BREAK {
-            // The receiver may have been dropped.
-            let _ = breaks.send(lease_break(&message));
-        } else if u32_at(&message, 8) != status::PENDING {
-            connection.heard.lock().replies.insert(id, message);
-            connection.more.notify_all();
+        for message in messages(&frame) {
+            hear_message(message, &connection, breaks);
         }
     }
     if let Some(connection) = connection.upgrade() {
         connection.heard.lock().is_over = true;
+        connection.more.notify_all();
+    }
+}
+
+/// Returns the messages of a frame (MS-SMB2 2.2.1.2, `NextCommand`).
+fn messages(mut frame: &[u8]) -> Vec<&[u8]> {
+    let mut all = Vec::new();
+    loop {
+        match u32_at(frame, 20) as usize {
+            0 => {
+                all.push(frame);
+                return all;
+            }
+            next => {
+                let (message, rest) = frame.split_at(next);
+                all.push(message);
+                frame = rest;
+            }
+        }
+    }
+}
+
+fn hear_message(message: &[u8], connection: &Connection, breaks: &Sender<LeaseBreak>) {
+    let (id, command) = (u64_at(message, 24), u16_at(message, 12));
+    if id == u64::MAX && command == command::OPLOCK_BREAK {
+        // The receiver may have been dropped.
+        let _ = breaks.send(lease_break(message));
+    } else if u32_at(message, 8) != status::PENDING {
+        connection.heard.lock().replies.insert(id, message.to_vec());
         connection.more.notify_all();
     }
 }

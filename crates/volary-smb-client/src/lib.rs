@@ -17,7 +17,7 @@ mod requests;
 pub mod wire;
 
 pub use conn::{Client, Fail, LeaseBreak};
-pub use requests::{How, Open, Opened, Watching};
+pub use requests::{How, Listed, Open, Opened, Watching};
 
 /// Status codes that callers check (MS-ERREF 2.3).
 pub mod status {

@@ -1,6 +1,6 @@
 //! The requests of a client. Paths are relative to the share's root, with `\`.
 
-use crate::conn::{Client, Fail, command, part};
+use crate::conn::{Client, Fail, RELATED, command, part};
 use crate::wire::{Body, HEADER_LEN, u16_at, u32_at, u64_at, utf16};
 use crate::{access, disposition, status};
 
@@ -32,6 +32,17 @@ pub struct Opened {
     pub lease: u32,
 }
 
+/// An entry of a directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    pub name: String,
+    /// `FileId`: the index of the node.
+    pub index: u64,
+    /// `FileAttributes`.
+    pub attributes: u32,
+}
+
+const ID_BOTH_DIRECTORY: u8 = 37;
 const DIRECTORY: u32 = 1;
 const NON_DIRECTORY: u32 = 0x40;
 /// The most bytes of one request: what one credit allows.
@@ -54,25 +65,7 @@ impl Client {
     /// # Errors
     /// The server's status.
     pub fn open(&self, path: &str, how: &How) -> Result<Opened, Fail> {
-        const NAME_AT: usize = HEADER_LEN + 56;
-        let name = utf16(path);
-        let level = if how.lease.is_some() { 0xff } else { 0 };
-        let body = Body::new(57).u8(0).u8(level).u32(2).zeros(16);
-        let body = body.u32(how.access | access::READ_ATTRIBUTES).u32(0);
-        let body = body.u32(how.share).u32(how.disposition).u32(how.options);
-        let body = body.u16(NAME_AT as u16).u16(name.len() as u16);
-        let contexts_at = (NAME_AT + name.len()).next_multiple_of(8);
-        let body = match how.lease {
-            None => body.u32(0).u32(0).bytes(&name).zeros(1),
-            Some((key, state)) => {
-                let body = body.u32(contexts_at as u32).u32(24 + 32).bytes(&name);
-                let body = body.zeros(contexts_at - NAME_AT - name.len());
-                let body = body.u32(0).u16(16).u16(4).u16(0).u16(24).u32(32);
-                let body = body.bytes(b"RqLs").u32(0).bytes(&key).u32(state);
-                body.u32(0).u64(0)
-            }
-        };
-        let reply = self.ask(command::CREATE, &body)?;
+        let reply = self.ask(command::CREATE, &create(path, how))?;
         Ok(Opened {
             open: Open(reply[128..144].try_into().expect("an id")),
             size: u64_at(&reply, 112),
@@ -253,11 +246,23 @@ impl Client {
     /// # Errors
     /// The server's status.
     pub fn query(&self, open: Open, kind: u8, class: u8) -> Result<Vec<u8>, Fail> {
-        let body = Body::new(41).u8(kind).u8(class).u32(IO_MAX as u32);
-        let body = body.zeros(16).bytes(&open.0).zeros(1);
-        let reply = self.ask(command::QUERY_INFO, &body)?;
-        let (at, len) = (u16_at(&reply, 66).into(), u32_at(&reply, 68) as usize);
-        Ok(part(&reply, at, len).to_vec())
+        let reply = self.ask(command::QUERY_INFO, &query_info(&open.0, kind, class))?;
+        Ok(information(&reply))
+    }
+
+    /// Opens a path, queries information as [`query`](Self::query) does, and closes it again: three
+    /// requests in one message.
+    ///
+    /// # Errors
+    /// The server's status.
+    pub fn query_at(&self, path: &str, how: &How, kind: u8, class: u8) -> Result<Vec<u8>, Fail> {
+        let close = Body::new(24).u16(0).u32(0).bytes(&RELATED);
+        let replies = self.ask_related(&[
+            (command::CREATE, create(path, how)),
+            (command::QUERY_INFO, query_info(&RELATED, kind, class)),
+            (command::CLOSE, close),
+        ])?;
+        Ok(information(&replies[1]))
     }
 
     /// Makes a directory.
@@ -278,12 +283,21 @@ impl Client {
     /// # Errors
     /// The server's status.
     pub fn list(&self, path: &str) -> Result<Vec<String>, Fail> {
+        let entries = self.entries(path)?;
+        Ok(entries.into_iter().map(|entry| entry.name).collect())
+    }
+
+    /// Returns the entries of a directory, without `.` and `..`.
+    ///
+    /// # Errors
+    /// The server's status.
+    pub fn entries(&self, path: &str) -> Result<Vec<Listed>, Fail> {
         let how = How {
             options: DIRECTORY,
             ..How::open(access::READ)
         };
         let dir = self.open(path, &how)?.open;
-        let listed = self.find(dir, "*");
+        let listed = self.find_entries(dir, "*");
         self.close(dir)?;
         listed
     }
@@ -293,19 +307,27 @@ impl Client {
     /// # Errors
     /// The server's status.
     pub fn find(&self, dir: Open, pattern: &str) -> Result<Vec<String>, Fail> {
-        const NAMES: u8 = 12;
+        let entries = self.find_entries(dir, pattern)?;
+        Ok(entries.into_iter().map(|entry| entry.name).collect())
+    }
+
+    fn find_entries(&self, dir: Open, pattern: &str) -> Result<Vec<Listed>, Fail> {
         let pattern = utf16(pattern);
-        let mut names = Vec::new();
+        let mut all = Vec::new();
         loop {
-            let body = Body::new(33).u8(NAMES).u8(0).u32(0).bytes(&dir.0);
+            let body = Body::new(33)
+                .u8(ID_BOTH_DIRECTORY)
+                .u8(0)
+                .u32(0)
+                .bytes(&dir.0);
             let body = body.u16(HEADER_LEN as u16 + 32).u16(pattern.len() as u16);
             let body = body.u32(IO_MAX as u32).bytes(&pattern);
             let reply = match self.ask(command::QUERY_DIRECTORY, &body) {
-                Err(Fail::Status(status::NO_MORE_FILES)) => return Ok(names),
+                Err(Fail::Status(status::NO_MORE_FILES)) => return Ok(all),
                 reply => reply?,
             };
             let (at, len) = (u16_at(&reply, 66).into(), u32_at(&reply, 68) as usize);
-            names.extend(names_of(part(&reply, at, len)));
+            all.extend(entries_of(part(&reply, at, len)));
         }
     }
 
@@ -389,6 +411,40 @@ impl Client {
     }
 }
 
+/// Returns the body of a CREATE.
+fn create(path: &str, how: &How) -> Body {
+    const NAME_AT: usize = HEADER_LEN + 56;
+    let name = utf16(path);
+    let level = if how.lease.is_some() { 0xff } else { 0 };
+    let body = Body::new(57).u8(0).u8(level).u32(2).zeros(16);
+    let body = body.u32(how.access | access::READ_ATTRIBUTES).u32(0);
+    let body = body.u32(how.share).u32(how.disposition).u32(how.options);
+    let body = body.u16(NAME_AT as u16).u16(name.len() as u16);
+    let contexts_at = (NAME_AT + name.len()).next_multiple_of(8);
+    match how.lease {
+        None => body.u32(0).u32(0).bytes(&name).zeros(1),
+        Some((key, state)) => {
+            let body = body.u32(contexts_at as u32).u32(24 + 32).bytes(&name);
+            let body = body.zeros(contexts_at - NAME_AT - name.len());
+            let body = body.u32(0).u16(16).u16(4).u16(0).u16(24).u32(32);
+            let body = body.bytes(b"RqLs").u32(0).bytes(&key).u32(state);
+            body.u32(0).u64(0)
+        }
+    }
+}
+
+/// Returns the body of a QUERY_INFO.
+fn query_info(file: &[u8; 16], kind: u8, class: u8) -> Body {
+    let body = Body::new(41).u8(kind).u8(class).u32(IO_MAX as u32);
+    body.zeros(16).bytes(file).zeros(1)
+}
+
+/// Returns the information in a reply to QUERY_INFO.
+fn information(reply: &[u8]) -> Vec<u8> {
+    let (at, len) = (u16_at(reply, 66).into(), u32_at(reply, 68) as usize);
+    part(reply, at, len).to_vec()
+}
+
 /// Returns the state of the lease in a reply to CREATE.
 fn granted(reply: &[u8]) -> u32 {
     let (at, len) = (u32_at(reply, 144) as usize, u32_at(reply, 148) as usize);
@@ -401,21 +457,25 @@ fn granted(reply: &[u8]) -> u32 {
     u32_at(context, data + 16)
 }
 
-/// Returns the names in a list of `FileNamesInformation`.
-fn names_of(mut list: &[u8]) -> Vec<String> {
-    let mut names = Vec::new();
+/// Returns the entries in a list of `FileIdBothDirectoryInformation` (MS-FSCC 2.4.22), without `.`
+/// and `..`.
+fn entries_of(mut list: &[u8]) -> Vec<Listed> {
+    const NAME_AT: usize = 104;
+    let mut all = Vec::new();
     loop {
-        let len = u32_at(list, 8) as usize;
-        let units: Vec<u16> = list[12..12 + len]
-            .chunks(2)
-            .map(|pair| u16_at(pair, 0))
-            .collect();
+        let len = u32_at(list, 60) as usize;
+        let units = list[NAME_AT..NAME_AT + len].chunks(2);
+        let units: Vec<u16> = units.map(|pair| u16_at(pair, 0)).collect();
         let name = String::from_utf16(&units).expect("UTF-16");
         if name != "." && name != ".." {
-            names.push(name);
+            all.push(Listed {
+                name,
+                index: u64_at(list, 96),
+                attributes: u32_at(list, 56),
+            });
         }
         match u32_at(list, 0) as usize {
-            0 => return names,
+            0 => return all,
             next => list = &list[next..],
         }
     }

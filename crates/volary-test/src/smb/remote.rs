@@ -10,7 +10,7 @@ use volary_core::{
     OpenId, RenameFlags, Result, SetAttr, SetTime, StatFs, Time,
 };
 use volary_smb_client::wire::{u32_at, u64_at};
-use volary_smb_client::{Client, Fail, How, Open, access, disposition, status};
+use volary_smb_client::{Client, Fail, How, Listed, Open, access, disposition, status};
 
 /// A share as a file system. Only for volumes that nobody else changes at the same time.
 pub struct Remote {
@@ -28,14 +28,17 @@ struct State {
 struct Held {
     open: Open,
     node: NodeId,
-    /// The names that were found when the listing began.
-    listed: Vec<String>,
+    /// The entries that were found when the listing began.
+    listed: Vec<Listed>,
 }
 
 /// Options of an open (MS-SMB2 2.2.13).
 const DIRECTORY: u32 = 1;
 const NOT_DIRECTORY: u32 = 0x40;
 const ATTRIBUTES: u32 = 0x100;
+
+/// `FILE_ATTRIBUTE_DIRECTORY` (MS-FSCC 2.6).
+const ATTRIBUTE_DIRECTORY: u32 = 0x10;
 
 /// Information classes (MS-FSCC 2.4, 2.5).
 const BASIC: u8 = 4;
@@ -163,11 +166,21 @@ impl State {
 
     /// Queries the node at a path, and remembers the path.
     fn seen(&mut self, path: &str) -> Result<Entry> {
-        let how = any(0);
-        let all = self.at(path, &how, |client, open| client.query(open, 1, ALL))?;
+        let all = done(self.client.query_at(path, &any(0), 1, ALL))?;
         let entry = entry(&all);
         self.paths.insert(entry.node, path.to_owned());
         Ok(entry)
+    }
+
+    /// Returns what a listing tells of the node at a path, and remembers the path.
+    fn listed(&mut self, path: String, entry: &Listed) -> Result<(NodeId, FileKind, Option<Attr>)> {
+        let node = NodeId::new(entry.index, 0).ok_or(Kind::Io)?;
+        let kind = match entry.attributes & ATTRIBUTE_DIRECTORY {
+            0 => FileKind::File,
+            _ => FileKind::Dir,
+        };
+        self.paths.insert(node, path);
+        Ok((node, kind, None))
     }
 
     /// Returns the path of a name in a directory, after checking that it is a directory.
@@ -259,7 +272,7 @@ impl FileSystem for Remote {
 
     fn statfs(&self, _: &Ctx<'_>) -> Result<StatFs> {
         self.with(|state| {
-            let all = state.at("", &any(0), |client, open| client.query(open, 2, FULL_SIZE))?;
+            let all = done(state.client.query_at("", &any(0), 2, FULL_SIZE))?;
             let unit = u64::from(u32_at(&all, 24)) * u64::from(u32_at(&all, 28));
             Ok(StatFs {
                 block_size: unit as u32,
@@ -300,25 +313,29 @@ impl FileSystem for Remote {
 
     fn readdir(&self, _: &Ctx<'_>, dir: OpenId, from: Cookie, out: &mut DirBuf) -> Result<bool> {
         self.with(|state| {
-            let (node, client) = (state.held(dir)?.node, state.client.clone());
+            let node = state.held(dir)?.node;
             let path = state.path(node)?.to_owned();
-            let held = state.held(dir)?;
             if from == Cookie::START {
-                held.listed = done(client.list(&path))?;
+                let listed = done(state.client.entries(&path))?;
+                state.held(dir)?.listed = listed;
             }
-            let names = held.listed.clone();
-            if from.0 > names.len() as u64 {
+            let listed = state.held(dir)?.listed.clone();
+            if from.0 > listed.len() as u64 {
                 return Err(Kind::Invalid.into());
             }
-            for (at, name) in names.iter().enumerate().skip(from.0 as usize) {
-                let name = Name::new(name.as_bytes())?;
-                // The entry may have been removed since.
-                let Ok(entry) = state.seen(&child(&path, name)?) else {
-                    continue;
+            for (at, entry) in listed.iter().enumerate().skip(from.0 as usize) {
+                let name = Name::new(entry.name.as_bytes())?;
+                let path = child(&path, name)?;
+                let (node, kind, attr) = match out.wants_attr() {
+                    false => state.listed(path, entry)?,
+                    // The entry may have been removed since.
+                    true => match state.seen(&path) {
+                        Ok(seen) => (seen.node, seen.attr.kind, Some(seen.attr)),
+                        Err(_) => continue,
+                    },
                 };
-                let shown = out.wants_attr().then_some(entry.attr);
                 let next = Cookie(at as u64 + 1);
-                if !out.push(next, entry.node, entry.attr.kind, name.as_bytes(), shown) {
+                if !out.push(next, node, kind, name.as_bytes(), attr) {
                     return Ok(false);
                 }
             }

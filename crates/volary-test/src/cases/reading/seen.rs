@@ -2,6 +2,7 @@
 
 use crate::manifest::{Manifest, Node, join};
 use crate::suite::Case;
+use std::collections::VecDeque;
 use volary_core::{Attr, FileKind, NodeId, escape};
 
 /// A path of the manifest, with its node on the volume.
@@ -22,6 +23,22 @@ impl Seen<'_> {
 
 /// Looks up every path of the manifest, from the root down.
 pub(super) fn walk<'a>(c: &Case, manifest: &'a Manifest) -> Vec<Seen<'a>> {
+    look_up(c, manifest, |_, _| true)
+}
+
+/// Like [`walk`], but of the entries of large directories (more than 100), looks up only some, and
+/// those that are directories.
+pub(super) fn sample<'a>(c: &Case, manifest: &'a Manifest) -> Vec<Seen<'a>> {
+    look_up(c, manifest, |index, count| count <= 100 || index % 50 == 0)
+}
+
+/// Looks up paths of the manifest, from the root down. Returns the nodes that `keeps` chooses by
+/// their index in a directory and the number of its entries.
+fn look_up<'a>(
+    c: &Case,
+    manifest: &'a Manifest,
+    keeps: impl Fn(usize, usize) -> bool,
+) -> Vec<Seen<'a>> {
     let root = Seen {
         path: Vec::new(),
         number: 0,
@@ -30,36 +47,34 @@ pub(super) fn walk<'a>(c: &Case, manifest: &'a Manifest) -> Vec<Seen<'a>> {
         attr: c.attr(c.root()),
     };
     let mut all = vec![root];
-    let mut next = 0;
-    while let Some(dir) = all.get(next) {
-        let (path, node) = (dir.path.clone(), dir.node);
-        for name in manifest.names(&path) {
+    let mut dirs = VecDeque::from([(Vec::new(), c.root())]);
+    while let Some((path, node)) = dirs.pop_front() {
+        let names = manifest.names(&path);
+        let count = names.len();
+        for (index, name) in names.iter().enumerate() {
             let below = join(&path, name);
+            let number = manifest.find(&below).expect("in the manifest");
+            let want = manifest.node(number);
+            let (is_kept, is_dir) = (keeps(index, count), want.kind == FileKind::Dir);
+            if !is_kept && !is_dir {
+                continue;
+            }
             let entry = c.lookup(node, name);
             let entry = entry.unwrap_or_else(|e| panic!("lookup of '{}': {e}", escape(&below)));
-            let number = manifest.find(&below).expect("in the manifest");
-            all.push(Seen {
-                path: below,
-                number,
-                want: manifest.node(number),
-                node: entry.node,
-                attr: entry.attr,
-            });
+            if is_dir {
+                dirs.push_back((below.clone(), entry.node));
+            }
+            if is_kept {
+                all.push(Seen {
+                    path: below,
+                    number,
+                    want,
+                    node: entry.node,
+                    attr: entry.attr,
+                });
+            }
         }
-        next += 1;
     }
-    all
-}
-
-/// Like [`walk`], but of the entries of large directories (more than 100), keeps only some.
-pub(super) fn sample<'a>(c: &Case, manifest: &'a Manifest) -> Vec<Seen<'a>> {
-    let mut all = walk(c, manifest);
-    let mut index = 0;
-    all.retain(|seen| {
-        index += 1;
-        let (dir, _) = crate::manifest::split(&seen.path);
-        manifest.names(dir).len() <= 100 || index % 50 == 0
-    });
     all
 }
 
