@@ -2,7 +2,7 @@
 
 use crate::leases::{ALL, NONE, R, RH, RHW, RW, held, key, open, setup, shared, sink_of};
 use crate::{Make, NOW, kind, root};
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -191,6 +191,32 @@ fn a_wait_ends_with_interest_and_leaves_no_open_behind() {
     let late = s.clone().with_deadline(Time::from_secs(1));
     assert_eq!(kind(late.unlink(s.root(), b"f")), Some(Kind::Interrupted));
     assert_eq!(s.find(s.root(), "f"), Ok(node));
+}
+
+/// Whoever cancels a request of their own wakes all who wait: that may not give a lease more time.
+#[test]
+fn those_who_are_woken_for_nothing_wait_no_longer() {
+    let volume = short(Duration::from_millis(200));
+    let s = root(&volume);
+    let node = s.file(s.root(), "f", 0o666);
+    let (sink, _breaks) = sink_of(false);
+    let one = open(&s, node, key(1, 1));
+    s.lease(one, key(1, 1), RHW, sink).unwrap();
+    let is_done = AtomicBool::new(false);
+    let wakes = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            // At most for 20 s: a hundred times the limit.
+            while !is_done.load(Ordering::SeqCst) && wakes.fetch_add(1, Ordering::SeqCst) < 4000 {
+                volume.wake_waiting();
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        });
+        s.open(node, Mode::Read).unwrap();
+        is_done.store(true, Ordering::SeqCst);
+    });
+    let wakes = wakes.load(Ordering::SeqCst);
+    assert!((2..1000).contains(&wakes), "{wakes}");
 }
 
 #[test]

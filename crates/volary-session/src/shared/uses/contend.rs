@@ -208,7 +208,6 @@ impl Uses {
         let mut nodes = nodes.lock();
         let mut waited = Duration::ZERO;
         loop {
-            let woken = self.waiters.wakes();
             let Some(this) = nodes.get_mut(&node) else {
                 return Ok(());
             };
@@ -230,10 +229,11 @@ impl Uses {
                 continue;
             }
             let nap = NAP.min(patience.limit - waited);
+            // Who is woken for nothing sleeps on: each nap that ends by itself took its time.
             let still = |nodes: &mut super::table::Nodes| {
                 let this = nodes.get_mut(&node);
-                self.waiters.wakes() == woken
-                    && this.is_some_and(|this| this.is_breaking(by, impact))
+                let breaks = this.is_some_and(|this| this.is_breaking(by, impact));
+                breaks && !self.waiters.is_shut() && !(patience.is_off)()
             };
             if changed.wait_while_for(&mut nodes, still, nap).timed_out() {
                 waited += nap;
@@ -325,7 +325,6 @@ impl Uses {
 
     /// Makes waiters check at once whether they were cancelled.
     pub(crate) fn wake(&self) {
-        self.waiters.wake();
         for shard in self.table.shards() {
             drop(shard.nodes.lock());
             shard.changed.notify_all();

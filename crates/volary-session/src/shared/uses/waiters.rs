@@ -1,14 +1,12 @@
-//! The callers that wait for leases to be given up: how many, and when to check again.
+//! The callers that wait for leases to be given up: how many, and whether any may.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use volary_core::{Kind, Result};
 
 /// The callers that wait for leases.
 pub(crate) struct Waiters {
     count: AtomicUsize,
     max: usize,
-    /// Grows each time that all of them are to check again.
-    wakes: AtomicU64,
     shut: AtomicBool,
 }
 
@@ -21,7 +19,6 @@ impl Waiters {
         Self {
             count: AtomicUsize::new(0),
             max,
-            wakes: AtomicU64::new(0),
             shut: AtomicBool::new(false),
         }
     }
@@ -43,16 +40,6 @@ impl Waiters {
             true => Ok(waiter),
             false => Err(Kind::Busy.into()),
         }
-    }
-
-    /// Returns how often the waiters were woken.
-    pub(super) fn wakes(&self) -> u64 {
-        self.wakes.load(Ordering::SeqCst)
-    }
-
-    /// Notes that the waiters are to check again.
-    pub(super) fn wake(&self) {
-        self.wakes.fetch_add(1, Ordering::SeqCst);
     }
 
     /// Forbids all waits from now on.
