@@ -4,7 +4,7 @@ mod report;
 mod running;
 
 use crate::clock;
-use crate::exit::{Done, Exit, Fail};
+use crate::exit::{Done, Exit, Fail, words};
 use crate::out;
 use crate::stack::{self, stack};
 use crate::volumes::{AttachArgs, Use};
@@ -265,8 +265,12 @@ impl Conform {
         let make = move || {
             let case = running.clone();
             let dir = at.join(count.fetch_add(1, Ordering::Relaxed).to_string());
-            std::fs::create_dir(&dir).expect("a directory for the case");
-            let fs = hostfs::open(&dir, caps).expect("the directory of the case");
+            let made = std::fs::create_dir(&dir);
+            if let Err(e) = made {
+                panic!("no directory for the case: {}", words(&e));
+            }
+            let fs = hostfs::open(&dir, caps);
+            let fs = fs.unwrap_or_else(|e| panic!("the directory of the case: {e}"));
             Fresh::new(fs).keeping(case)
         };
         let mut suite = hostfs::excused(Suite::new(self.shown(), make));
