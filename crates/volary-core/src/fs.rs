@@ -39,6 +39,8 @@ pub type Fs = Arc<dyn FileSystem>;
 /// - **Atomicity.** An operation that fails changes nothing. After a crash,
 ///   each operation has happened or has not, for the drivers that have
 ///   [`Caps::CRASH_SAFE`].
+/// - **Memory.** What a driver keeps has a bound, [`Attach::memory`](crate::Attach::memory),
+///   whatever the volume holds and however often it is asked.
 /// - **Trust.** Every byte read from the device may be wrong. A contradiction
 ///   is answered with [`Corrupt`](crate::Corrupt), never with a panic.
 ///
@@ -67,7 +69,7 @@ pub trait FileSystem: Send + Sync {
         None
     }
 
-    /// Returns how full the volume is.
+    /// Returns how full the volume is. What it holds is in use, as [`StatFs`] says.
     fn statfs(&self, cx: &Ctx<'_>) -> Result<StatFs>;
 
     /// Makes all changes so far durable.
@@ -326,7 +328,7 @@ pub trait FileSystem: Send + Sync {
     fn open(&self, cx: &Ctx<'_>, node: NodeId, mode: Mode) -> Result<OpenId>;
 
     /// Reads at byte `offset` and returns the number of bytes read: less than asked for only at the
-    /// end of the file.
+    /// end of the file. It takes memory for what is asked for, not for the whole file.
     ///
     /// # Errors
     /// `IsDir`.
@@ -399,7 +401,7 @@ pub trait FileSystem: Send + Sync {
         Err(Kind::Unsupported.into())
     }
 
-    /// Ends the open in any case; an error concerns earlier writes.
+    /// Ends the open in any case, and gives back its memory; an error concerns earlier writes.
     fn close(&self, cx: &Ctx<'_>, open: OpenId) -> Result<()>;
 }
 
@@ -466,16 +468,23 @@ pub struct Whole<'a> {
     pub read: Option<(usize, Attr)>,
 }
 
-/// How full a volume is. All sizes in bytes.
+/// How full a volume is. All sizes in bytes, none above `i64::MAX`.
+///
+/// What the volume holds is in use: if a file has content, `size` is at least a block, and `free`
+/// is less than `size`. A volume that is listed on demand tells what it has seen so far.
 #[derive(Clone, Copy, Debug, Default)]
-#[allow(missing_docs)]
 pub struct StatFs {
+    /// The unit in which space is given out; not 0.
     pub block_size: u32,
+    /// All space, used and free.
     pub size: u64,
+    /// At most `size`.
     pub free: u64,
-    /// Free to `cx.cred`.
+    /// Free to `cx.cred`: at most `free`.
     pub available: u64,
+    /// The nodes that there can be, those in use among them; 0 if they are not counted.
     pub nodes: u64,
+    /// At most `nodes`. The rest is at least as many as the volume has.
     pub nodes_free: u64,
 }
 

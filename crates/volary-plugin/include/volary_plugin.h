@@ -938,7 +938,7 @@ typedef struct VolaryTable {
    */
   void (*disconnect)(void *fs, void *session);
   /**
-   * Returns how full the volume is. If missing: all zeros.
+   * Returns how full the volume is. If missing: a full one of one block.
    */
   int32_t (*statfs)(void *fs, const struct VolaryContext *cx, struct VolaryStatFs *out);
   /**
@@ -1282,7 +1282,7 @@ typedef struct VolaryPathTable {
    */
   void (*disconnect)(void *fs, void *session);
   /**
-   * Returns how full the volume is. If missing: all zeros.
+   * Returns how full the volume is. If missing: a full one of one block.
    */
   int32_t (*statfs)(void *fs, const struct VolaryContext *cx, struct VolaryStatFs *out);
   /**

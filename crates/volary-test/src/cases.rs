@@ -9,6 +9,7 @@ mod create;
 mod detach;
 mod listing;
 mod lookup;
+mod memory;
 mod names;
 mod opens;
 mod read_only;
@@ -25,6 +26,8 @@ use crate::suite::CaseSpec;
 /// Returns all cases, in the order in which they run.
 pub(crate) fn all() -> impl Iterator<Item = &'static CaseSpec> {
     [
+        // First, as what other cases have given back hides what this one takes.
+        memory::CASES,
         volume::CASES,
         claims::CASES,
         lookup::CASES,

@@ -10,6 +10,9 @@ pub const SIZES: [usize; 10] = [0, 1, 511, 512, 513, 4095, 4096, 4097, 65_537, (
 /// The number of entries of the large directory.
 pub const MANY: usize = 1000;
 
+/// The size of the large file. A driver that takes memory as large as a file shows by it.
+pub const LARGE: u64 = 64 << 20;
+
 /// Returns the reference tree, which is always the same.
 ///
 /// | path | content |
@@ -22,7 +25,10 @@ pub const MANY: usize = 1000;
 /// | `special/` | a fifo |
 /// | `names/` | names in Unicode, of 255 bytes, of one byte, with odd characters, or that differ only in case |
 /// | `attributes/` | modes, owners and times |
+/// | `large/` | a file of [`LARGE`] bytes, all but three parts of it zeros |
 /// | `empty/` | nothing |
+///
+/// If the large file does not fit: `without(Lack::FilesOver(reference::LARGE - 1))`.
 pub fn tree() -> Manifest {
     let mut tree = Manifest::default();
     sizes(&mut tree);
@@ -34,6 +40,7 @@ pub fn tree() -> Manifest {
     attributes(&mut tree);
     dir(&mut tree, "special");
     tree.add("special/fifo", dated(Node::new(FileKind::Fifo), 90));
+    large(&mut tree);
     dir(&mut tree, "empty");
     tree
 }
@@ -63,6 +70,23 @@ fn sizes(tree: &mut Manifest) {
     for size in SIZES {
         tree.add(format!("sizes/{size}"), file(size, size as u64));
     }
+}
+
+fn large(tree: &mut Manifest) {
+    dir(tree, "large");
+    let part = |at, seed, len| (at, pattern(seed, len).into());
+    let node = Node {
+        content: Content::Sparse {
+            len: LARGE,
+            parts: vec![
+                part(0, 401, 70_001),
+                part(LARGE / 2 - 3, 402, 10_000),
+                part(LARGE - 5001, 403, 5001),
+            ],
+        },
+        ..Node::new(FileKind::File)
+    };
+    tree.add("large/file", dated(node, 400));
 }
 
 fn many(tree: &mut Manifest) {

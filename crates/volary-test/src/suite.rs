@@ -27,6 +27,7 @@
 //! | `case` | the argument of a case: its volume, and short methods for common operations |
 //! | `spec` | the name of a case, and the volumes that it is for |
 //! | `limit` | runs a case in a thread of its own with a time limit |
+//! | `threads` | the threads of a case, whose panics are the case's |
 //! | `record`, `contract`, `report` | the parts of a failure's report |
 
 mod case;
@@ -36,6 +37,7 @@ mod limit;
 mod record;
 mod report;
 mod spec;
+mod threads;
 
 pub(crate) use case::as_kept;
 pub use case::{Case, Item};
@@ -44,6 +46,7 @@ pub use report::{Failure, Report};
 pub(crate) use spec::{CaseSpec, case_list};
 
 pub(crate) use limit::within;
+pub(crate) use threads::scope;
 
 use crate::cases;
 use crate::manifest::Manifest;

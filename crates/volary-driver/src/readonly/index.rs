@@ -2,7 +2,7 @@
 
 use super::item::{Content, Item, Owner};
 use super::listing::{Gathered, Node};
-use super::nodes::{Handle, Listed, Nodes};
+use super::nodes::{Handle, Listed, Nodes, full};
 use super::tree::Tree;
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -231,11 +231,14 @@ impl<T: Tree> Nodes for Index<T> {
     }
 
     fn statfs(&self) -> StatFs {
+        let there = || self.nodes.iter().filter(|node| node.nlink > 0);
+        let size = match self.tree.size() {
+            0 => there().map(|node| node.item.room()).fold(0, u64::saturating_add),
+            size => size,
+        };
         StatFs {
-            block_size: 512,
-            size: self.tree.size(),
-            nodes: self.nodes.iter().filter(|node| node.nlink > 0).count() as u64,
-            ..StatFs::default()
+            nodes: there().count() as u64,
+            ..full(size)
         }
     }
 

@@ -1,5 +1,6 @@
 //! An entry, as a driver describes it.
 
+use super::nodes::whole_blocks;
 use crate::attr;
 use volary_core::{Attr, FileKind, NodeId, Time};
 
@@ -155,6 +156,14 @@ impl<F> Item<F> {
                 .wrapping_mul(1_000_000_000)
                 .wrapping_add(self.modified.nanos.into()),
             ..base
+        }
+    }
+
+    /// Returns how much space its content takes on a volume that does not pack it, in bytes.
+    pub(super) fn room(&self) -> u64 {
+        match self.kind {
+            FileKind::File => whole_blocks(self.size),
+            _ => 0,
         }
     }
 

@@ -91,3 +91,20 @@ pub(super) trait Nodes: Send + Sync + 'static {
         Vec::new()
     }
 }
+
+/// Returns how full a volume of `size` bytes is: as it is only read, nothing is free.
+pub(super) fn full(size: u64) -> StatFs {
+    StatFs {
+        block_size: BLOCK as u32,
+        size: whole_blocks(size),
+        ..StatFs::default()
+    }
+}
+
+/// The unit in which space is counted, in bytes.
+const BLOCK: u64 = 512;
+
+/// Returns the next whole number of blocks, at most the greatest size of a volume.
+pub(super) fn whole_blocks(size: u64) -> u64 {
+    size.min(i64::MAX as u64 - BLOCK).next_multiple_of(BLOCK)
+}

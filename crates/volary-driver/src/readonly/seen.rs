@@ -3,7 +3,7 @@
 use super::item::{Content, Item, Owner};
 use super::lazy::Lazy;
 use super::listing::is_name;
-use super::nodes::{Handle, Listed, Nodes};
+use super::nodes::{Handle, Listed, Nodes, full};
 use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -24,12 +24,16 @@ pub(super) struct Seen<T> {
 struct Paths {
     nodes: HashMap<u64, Node>,
     used: u64,
+    /// The space that the known files take, and the most that it was.
+    room: u64,
+    room_most: u64,
 }
 
 struct Node {
     parent: u64,
     name: Box<[u8]>,
     kind: FileKind,
+    room: u64,
     opens: u32,
 }
 
@@ -53,8 +57,18 @@ fn hash(before: u64, text: &[u8]) -> u64 {
 }
 
 impl Paths {
-    /// Returns the number of an entry, and remembers the entry.
-    fn number(&mut self, parent: u64, name: &[u8], kind: FileKind) -> u64 {
+    /// Returns the number of an entry, and remembers the entry. `room` is the space it takes.
+    fn number(&mut self, parent: u64, name: &[u8], kind: FileKind, room: u64) -> u64 {
+        let ino = self.number_of(parent, name, kind);
+        if let Some(node) = self.nodes.get_mut(&ino) {
+            self.room = self.room.saturating_sub(node.room).saturating_add(room);
+            self.room_most = self.room_most.max(self.room);
+            node.room = room;
+        }
+        ino
+    }
+
+    fn number_of(&mut self, parent: u64, name: &[u8], kind: FileKind) -> u64 {
         let mut ino = hash(parent, name);
         loop {
             match self.nodes.get_mut(&ino) {
@@ -71,6 +85,7 @@ impl Paths {
             parent,
             name: name.into(),
             kind,
+            room: 0,
             opens: 0,
         };
         self.nodes.insert(ino, node);
@@ -111,6 +126,8 @@ impl Paths {
             .values()
             .map(|node| NODE_BYTES + node.name.len() as u64);
         self.used = names.sum();
+        let rooms = self.nodes.values().map(|node| node.room);
+        self.room = rooms.fold(0, u64::saturating_add);
     }
 }
 
@@ -175,7 +192,7 @@ impl<T: Lazy> Seen<T> {
     ///
     /// # Errors
     /// `TooManyOpen` if open nodes take all of the memory.
-    fn number(&self, dir: u64, name: &[u8], kind: FileKind) -> Result<u64> {
+    fn number(&self, dir: u64, name: &[u8], item: &Item<T::File>) -> Result<u64> {
         let mut seen = self.seen.lock();
         if seen.used >= self.memory {
             seen.shrink(dir);
@@ -187,7 +204,7 @@ impl<T: Lazy> Seen<T> {
                 return Err(Error::note(Kind::TooManyOpen, words));
             }
         }
-        Ok(seen.number(dir, name, kind))
+        Ok(seen.number(dir, name, item.kind, item.room()))
     }
 }
 
@@ -248,7 +265,7 @@ impl<T: Lazy> Nodes for Seen<T> {
         let path = self.seen.lock().path(dir)?;
         let found = self.tree.find(&path, name)?.filter(|_| is_name(name));
         let item = found.ok_or(Kind::NotFound)?;
-        self.attr_of(self.number(dir, name, item.kind)?, &item)
+        self.attr_of(self.number(dir, name, &item)?, &item)
     }
 
     fn list(&self, cx: &Ctx<'_>, dir: u64) -> Result<Arc<[Listed<Self::Known>]>> {
@@ -280,7 +297,7 @@ impl<T: Lazy> Nodes for Seen<T> {
                     ROOT + 1
                 };
             }
-            let ino = self.number(dir, &name, item.kind)?;
+            let ino = self.number(dir, &name, &item)?;
             let known = (!item.is_dir())
                 .then(|| self.attr_of(ino, &item))
                 .transpose()?;
@@ -345,9 +362,6 @@ impl<T: Lazy> Nodes for Seen<T> {
     }
 
     fn statfs(&self) -> StatFs {
-        StatFs {
-            block_size: 512,
-            ..StatFs::default()
-        }
+        full(self.seen.lock().room_most)
     }
 }

@@ -39,7 +39,8 @@ pub trait Tree: Send + Sync + 'static {
         most
     }
 
-    /// Returns the size of the volume in bytes, for `statfs`.
+    /// Returns the size of the volume in bytes, for `statfs`: of an archive, how long it is.
+    /// Default: 0, which stands for the sum of the sizes of its files.
     fn size(&self) -> u64 {
         0
     }

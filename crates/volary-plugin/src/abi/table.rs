@@ -97,7 +97,7 @@ pub struct VolaryTable {
     >,
     /// Ends a session.
     pub disconnect: Option<unsafe extern "C" fn(fs: *mut c_void, session: *mut c_void)>,
-    /// Returns how full the volume is. If missing: all zeros.
+    /// Returns how full the volume is. If missing: a full one of one block.
     pub statfs: Option<
         unsafe extern "C" fn(
             fs: *mut c_void,

@@ -122,7 +122,7 @@ impl FileSystem for Loaded {
 
     fn statfs(&self, cx: &Ctx<'_>) -> Result<StatFs> {
         let Some(f) = self.alive()?.statfs else {
-            return Ok(convert::statfs(&VolaryStatFs::default()));
+            return Ok(convert::untold());
         };
         let mut out = VolaryStatFs::default();
         self.calls

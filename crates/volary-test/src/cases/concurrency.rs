@@ -1,10 +1,9 @@
 //! Many threads at once: each operation must be atomic.
 
 use crate::rng::pattern;
-use crate::suite::{Case, case_list};
+use crate::suite::{Case, case_list, scope};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::thread::scope;
 use volary_core::{Cookie, Create, Kind, Mode};
 
 case_list! {
@@ -53,7 +52,7 @@ fn beside(work: impl Fn() + Sync, others: impl Fn() + Sync) {
                 }
             });
         }
-        let worker = s.spawn(|| {
+        s.spawn(|| {
             // Set even if `work` panics; otherwise the other threads would never end.
             struct Done<'a>(&'a AtomicBool);
             impl Drop for Done<'_> {
@@ -64,9 +63,6 @@ fn beside(work: impl Fn() + Sync, others: impl Fn() + Sync) {
             let _done = Done(&done);
             work();
         });
-        if let Err(panic) = worker.join() {
-            std::panic::resume_unwind(panic);
-        }
     });
 }
 

@@ -1,8 +1,10 @@
 //! read and write: the content of files.
 
+use crate::memory::takes_little;
+use crate::reference::LARGE;
 use crate::rng::{Rng, pattern};
 use crate::suite::{Case, case_list};
-use volary_core::{Kind, Mode};
+use volary_core::{Kind, Mode, SetAttr};
 
 case_list! {
     about Read | Write | SetAttr | Allocate;
@@ -23,6 +25,7 @@ case_list! {
     content_is_there_after_reattaching with WRITE;
     content_written_before_sync_survives_it with WRITE;
     an_open_for_reading_only_reads with WRITE;
+    a_byte_of_a_large_hole_takes_little_memory with WRITE | HOLES;
 }
 
 fn what_is_written_is_read(c: &Case) {
@@ -307,4 +310,37 @@ fn an_open_for_reading_only_reads(c: &Case) {
     c.write(open, 0, b"C").expect("write");
     c.close(open);
     assert_eq!(c.content(node), b"Content");
+}
+
+fn a_byte_of_a_large_hole_takes_little_memory(c: &Case) {
+    if c.caps().size_max < LARGE {
+        return c.skip("no file can have 64 MiB");
+    }
+    let node = c.touch(c.root(), "f");
+    match c.setattr(node, &SetAttr::size(LARGE)) {
+        Err(e) if [Kind::NoSpace, Kind::Quota].contains(&e.kind()) => {
+            return c.skip("the volume has no room for a file of 64 MiB");
+        }
+        done => done.expect("setattr of the size"),
+    };
+    let read = || {
+        let open = c.open_to_read(node);
+        for at in [0, LARGE - 1] {
+            assert_eq!(c.read(open, at, 1).expect("read"), [0]);
+        }
+        c.close(open);
+    };
+    let write = || {
+        let open = c.open(node);
+        c.write(open, LARGE - 1, b"x").expect("write");
+        c.close(open);
+    };
+    if takes_little(c, "a read of a byte in a hole of 64 MiB", read)
+        && takes_little(c, "a write of a byte behind a hole of 64 MiB", write)
+    {
+        let open = c.open_to_read(node);
+        assert_eq!(c.read(open, LARGE - 2, 10).expect("read"), b"\0x");
+        c.close(open);
+    }
+    c.resize(node, 0);
 }

@@ -1,5 +1,7 @@
 //! The volume as a whole: caps, root, statfs and sync.
 
+use crate::full;
+use crate::rng::pattern;
 use crate::suite::{Case, case_list};
 use volary_core::{Caps, FileKind};
 
@@ -10,6 +12,7 @@ case_list! {
     the_root_is_a_directory_and_holds_itself;
     the_root_stays_the_same with WRITE;
     statfs_adds_up;
+    what_was_made_counts_as_used with WRITE;
     statfs_notices_what_is_written_and_removed with WRITE;
     sync_changes_nothing;
 }
@@ -52,21 +55,18 @@ fn the_root_stays_the_same(c: &Case) {
 }
 
 fn statfs_adds_up(c: &Case) {
-    let s = c.fs().statfs(&c.cx()).expect("statfs");
-    assert!(s.block_size > 0, "a block size");
-    assert!(s.free <= s.size, "free {} of {}", s.free, s.size);
-    assert!(
-        s.available <= s.free,
-        "available {} of {} free",
-        s.available,
-        s.free
-    );
-    assert!(
-        s.nodes_free <= s.nodes,
-        "free {} of {} nodes",
-        s.nodes_free,
-        s.nodes
-    );
+    full::told(c);
+}
+
+fn what_was_made_counts_as_used(c: &Case) {
+    const FILES: u64 = 30;
+    const LEN: usize = 10_000;
+    for i in 0..FILES {
+        // What cannot be compressed.
+        c.file(c.root(), format!("f{i}"), &pattern(i, LEN));
+    }
+    c.fs().sync(&c.cx()).expect("sync");
+    full::covers(&full::told(c), FILES * LEN as u64, FILES + 1);
 }
 
 fn statfs_notices_what_is_written_and_removed(c: &Case) {

@@ -175,11 +175,12 @@ impl FileSystem for HostFs {
 
     fn statfs(&self, _: &Ctx<'_>) -> Result<StatFs> {
         let s = rustix::fs::fstatvfs(&*self.table.node(self.root)?).map_err(from_errno)?;
+        let bytes = |blocks: u64| blocks.saturating_mul(s.f_frsize);
         Ok(StatFs {
             block_size: u32::try_from(s.f_frsize).unwrap_or(4096),
-            size: s.f_blocks * s.f_frsize,
-            free: s.f_bfree * s.f_frsize,
-            available: s.f_bavail * s.f_frsize,
+            size: bytes(s.f_blocks),
+            free: bytes(s.f_bfree),
+            available: bytes(s.f_bavail),
             nodes: s.f_files,
             nodes_free: s.f_ffree,
         })

@@ -1,6 +1,6 @@
 //! Writing the content of a manifest: as a directory, as a tar, or into a volume.
 
-use super::{Manifest, Node, as_root, split};
+use super::{Content, Manifest, Node, as_root, split};
 use rustix::fs::{
     AtFlags, CWD, FileType, Mode as HostMode, Timespec, Timestamps, mknodat, utimensat,
 };
@@ -9,9 +9,9 @@ use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{PermissionsExt, lchown, symlink};
+use std::os::unix::fs::{FileExt, PermissionsExt, lchown, symlink};
 use std::path::{Path, PathBuf};
-use volary_core::{Create, Ctx, FileKind, Fs, Name, NodeId, SetAttr, SetTime};
+use volary_core::{Caps, Create, Ctx, FileKind, Fs, Name, NodeId, OpenId, SetAttr, SetTime};
 
 /// The size of one write, in bytes.
 const PART: usize = 1 << 20;
@@ -145,9 +145,14 @@ impl Manifest {
             FileKind::Symlink => fs.symlink(cx, dir, name, &node.target, &set)?.node,
             FileKind::File => {
                 let (entry, open) = fs.create(cx, dir, name, Create::New, &set)?;
-                let mut at = 0;
-                while let Some(part) = node.content.read(at, PART).filter(|p| !p.is_empty()) {
-                    at = fs.write(cx, open, Some(at), &part)?;
+                match &node.content {
+                    Content::Sparse { len, parts } if fs.caps().has(Caps::HOLES) => {
+                        fs.setattr(cx, entry.node, &SetAttr::size(*len))?;
+                        for (at, bytes) in parts {
+                            fs.write(cx, open, Some(*at), bytes)?;
+                        }
+                    }
+                    content => write_all(fs, cx, open, content)?,
                 }
                 fs.close(cx, open)?;
                 entry.node
@@ -155,6 +160,14 @@ impl Manifest {
             kind => fs.mknod(cx, dir, name, kind, node.rdev, &set)?.node,
         })
     }
+}
+
+fn write_all(fs: &Fs, cx: &Ctx<'_>, open: OpenId, content: &Content) -> volary_core::Result<()> {
+    let mut at = 0;
+    while let Some(part) = content.read(at, PART).filter(|part| !part.is_empty()) {
+        at = fs.write(cx, open, Some(at), &part)?;
+    }
+    Ok(())
 }
 
 fn make_on_host(at: &Path, node: &Node) -> io::Result<()> {
@@ -168,7 +181,14 @@ fn make_on_host(at: &Path, node: &Node) -> io::Result<()> {
         FileKind::Symlink => symlink(OsStr::from_bytes(&node.target), at),
         FileKind::File => {
             let mut file = fs::File::create_new(at)?;
-            io::copy(&mut Reader { node, at: 0 }, &mut file).map(drop)
+            match &node.content {
+                Content::Sparse { len, parts } => {
+                    file.set_len(*len)?;
+                    let mut parts = parts.iter();
+                    parts.try_for_each(|(at, bytes)| file.write_all_at(bytes, *at))
+                }
+                _ => io::copy(&mut Reader { node, at: 0 }, &mut file).map(drop),
+            }
         }
         FileKind::Fifo => special(FileType::Fifo),
         FileKind::Socket => special(FileType::Socket),

@@ -5,7 +5,7 @@ use volary_core::Call;
 /// Returns the central sentence of an operation's contract.
 pub(super) const fn of(call: Call) -> &'static str {
     match call {
-        Call::StatFs => "Returns how full the volume is.",
+        Call::StatFs => "Returns how full the volume is. What it holds is in use",
         Call::Sync => "Makes all changes so far durable.",
         Call::Detach => {
             "Ends the attachment: makes all changes durable, marks the volume as cleanly detached, \
@@ -46,7 +46,7 @@ pub(super) const fn of(call: Call) -> &'static str {
         Call::Open => "Opens a file or a directory. A node that is open outlives its last name.",
         Call::Read => {
             "Reads at byte `offset` and returns the number of bytes read: less than asked for only \
-             at the end of the file."
+             at the end of the file. It takes memory for what is asked for, not for the whole file."
         }
         Call::Write => {
             "Writes all of `data` at byte `offset`; without an offset, at the current end of the \
@@ -60,7 +60,9 @@ pub(super) const fn of(call: Call) -> &'static str {
         Call::Extents => "Adds the range's extents to `out`, in order and without gaps",
         Call::Lock => "Takes, releases or tests a byte-range lock",
         Call::Ioctl => "Does a format-specific operation.",
-        Call::Close => "Ends the open in any case; an error concerns earlier writes.",
+        Call::Close => {
+            "Ends the open in any case, and gives back its memory; an error concerns earlier writes."
+        }
     }
 }
 

@@ -22,16 +22,10 @@ pub(crate) fn within<T: Send + 'static>(
     limit: Duration,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, String> {
-    static HOOK: Once = Once::new();
-    HOOK.call_once(note_panics);
     let (done, end) = channel();
     let name = std::thread::current().name().unwrap_or("case").to_owned();
     let run = move || {
-        RUNS_A_CASE.set(true);
-        let result = catch_unwind(AssertUnwindSafe(work));
-        let _ = done.send(
-            result.map_err(|panic| PANIC.take().unwrap_or_else(|| words_of(&*panic).to_owned())),
-        );
+        let _ = done.send(caught(work));
     };
     let thread = std::thread::Builder::new().name(name).spawn(run);
     let thread = thread.map_err(|e| format!("no thread for the case: {e}"))?;
@@ -43,6 +37,18 @@ pub(crate) fn within<T: Send + 'static>(
         Err(RecvTimeoutError::Timeout) => Err(format!("it hangs: not done after {limit:?}")),
         Err(RecvTimeoutError::Disconnected) => Err("its thread ended without a word".to_owned()),
     }
+}
+
+/// Runs `work` in this thread, which belongs to a case from then on.
+///
+/// # Errors
+/// The message and the location of its panic, which is not printed.
+pub(super) fn caught<T>(work: impl FnOnce() -> T) -> Result<T, String> {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(note_panics);
+    RUNS_A_CASE.set(true);
+    let result = catch_unwind(AssertUnwindSafe(work));
+    result.map_err(|panic| PANIC.take().unwrap_or_else(|| words_of(&*panic).to_owned()))
 }
 
 /// Installs a panic hook that stores the messages of cases with their location. Panics of other

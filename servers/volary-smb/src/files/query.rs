@@ -278,7 +278,8 @@ fn volume_facts(call: &Call<'_>) -> Result<VolumeFacts, Failure> {
     let session = &call.tree.session;
     let caps = session.caps();
     let stat = session.statfs()?;
-    let unit = stat.block_size.max(512).next_multiple_of(512);
+    // Whatever a driver tells, the unit and its next multiple are numbers.
+    let unit = stat.block_size.clamp(512, 1 << 30).next_multiple_of(512);
     let units = |bytes: u64| bytes / u64::from(unit);
     let read_only = call.tree.is_read_only() || !caps.has(Caps::WRITE);
     let mut attributes = UNICODE | OBJECT_IDS;

@@ -1,6 +1,8 @@
 //! The bytes of files, read at every kind of offset.
 
 use super::seen::{Seen, files, sample, walk};
+use crate::memory::takes_little;
+use crate::reference::LARGE;
 use crate::suite::{Case, case_list};
 use volary_core::OpenId;
 
@@ -13,6 +15,7 @@ case_list! {
     a_read_into_an_empty_buffer_gives_nothing;
     reads_of_two_files_in_turns_do_not_mix;
     a_file_reads_the_same_backwards;
+    a_byte_of_a_large_file_takes_little_memory;
 }
 
 /// The greatest size of a file that is read in all its parts.
@@ -170,5 +173,26 @@ fn a_file_reads_the_same_backwards(c: &Case) {
             hold(c, seen, open, part * 10_007, 10_007);
         }
         c.close(open);
+    }
+}
+
+fn a_byte_of_a_large_file_takes_little_memory(c: &Case) {
+    let all = sample(c, c.manifest());
+    let largest = files(&all).max_by_key(|seen| seen.attr.size);
+    let Some(seen) = largest.filter(|seen| seen.attr.size >= LARGE) else {
+        return c.skip("the volume holds no file of 64 MiB, as the reference tree does");
+    };
+    for at in [0, seen.attr.size / 2, seen.attr.size - 1] {
+        let what = format!("byte {at} of {}", seen.shown());
+        let read = || {
+            let open = c.open_to_read(seen.node);
+            let got = c.read(open, at, 1).expect("read");
+            c.close(open);
+            let want = seen.want.content.read(at, 1);
+            assert!(want.is_none_or(|want| want == got), "{what}");
+        };
+        if !takes_little(c, &what, read) {
+            return;
+        }
     }
 }

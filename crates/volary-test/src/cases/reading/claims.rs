@@ -1,8 +1,9 @@
 //! What the volume claims and reports about itself.
 
 use super::seen::{files, sample, walk};
+use crate::full;
 use crate::suite::{Case, case_list};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use volary_core::{Caps, FileKind, Kind, Place, Prefetch, Whole};
 
 case_list! {
@@ -10,6 +11,7 @@ case_list! {
     claims_cover_what_the_volume_holds;
     the_root_is_a_directory;
     statfs_makes_sense;
+    statfs_covers_what_the_volume_holds;
     extended_attributes_are_as_stated with XATTRS;
     an_extended_attribute_that_is_not_there_is_told with XATTRS;
     extents_cover_each_file_once with EXTENTS;
@@ -76,13 +78,14 @@ fn the_root_is_a_directory(c: &Case) {
 }
 
 fn statfs_makes_sense(c: &Case) {
-    let s = c.fs().statfs(&c.cx()).expect("statfs");
-    assert!(s.block_size > 0, "no block size");
-    assert!(
-        s.available <= s.free && s.free <= s.size,
-        "more room than there is: {s:?}"
-    );
-    assert!(s.nodes_free <= s.nodes, "more nodes than there are: {s:?}");
+    full::told(c);
+}
+
+fn statfs_covers_what_the_volume_holds(c: &Case) {
+    let all = walk(c, c.manifest());
+    let nodes: BTreeSet<_> = all.iter().map(|seen| seen.node).collect();
+    let has_content = files(&all).any(|seen| !seen.want.content.is_empty());
+    full::covers(&full::told(c), has_content.into(), nodes.len() as u64);
 }
 
 fn extended_attributes_are_as_stated(c: &Case) {

@@ -5,6 +5,7 @@ mod bytes;
 mod claims;
 mod ends;
 mod listing;
+mod memory;
 mod names;
 mod opens;
 mod refusals;
@@ -16,6 +17,8 @@ use crate::suite::CaseSpec;
 /// Returns all cases, in the order in which they run.
 pub(crate) fn all() -> impl Iterator<Item = &'static CaseSpec> {
     [
+        // First, as what other cases have given back hides what this one takes.
+        memory::CASES,
         names::CASES,
         attributes::CASES,
         listing::CASES,

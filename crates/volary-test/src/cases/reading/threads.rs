@@ -1,8 +1,7 @@
 //! Threads that read at the same time get the same answers.
 
-use super::seen::{dirs, files, sample, walk};
-use crate::suite::{Case, case_list};
-use std::thread::scope;
+use super::seen::{Seen, dirs, files, sample, walk};
+use crate::suite::{Case, case_list, scope};
 use volary_core::Cookie;
 
 case_list! {
@@ -13,11 +12,15 @@ case_list! {
 }
 
 const THREADS: usize = 4;
+/// The greatest size of a file that all threads read.
+const LENGTH_MAX: u64 = 8 << 20;
 
 fn threads_that_read_one_open_agree(c: &Case) {
     let all = sample(c, c.manifest());
-    let longest = files(&all).max_by_key(|seen| seen.want.content.len());
-    let Some(seen) = longest else {
+    let len = |seen: &&Seen<'_>| seen.want.content.len();
+    // Most of a larger file may be zeros, which are the same at every offset.
+    let longest = files(&all).filter(|seen| len(seen) <= LENGTH_MAX).max_by_key(len);
+    let Some(seen) = longest.or_else(|| files(&all).next()) else {
         return c.skip("the volume holds no file");
     };
     let (open, len) = (

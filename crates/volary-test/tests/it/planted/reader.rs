@@ -36,6 +36,8 @@ mistakes! {
     OneOpenForAll
     OpenToWrite WritePretended SetattrPretended MkdirPretended
     FreeMoreThanThere NamesLongerThanClaimed SymlinksNotClaimed DetachForgotten DetachTwiceFails
+    StatfsOfZeros StatfsWithoutBlocks StatfsOfNoSize StatfsSmallerThanABlock StatfsWithoutAnEnd
+    AllIsFree AvailableMoreThanFree NodesFreeMoreThanThere NodesFewerThanThere AllNodesAreFree
 }
 use Mistake as M;
 
@@ -168,8 +170,19 @@ impl Layer for Planted {
 
     fn statfs(&self, cx: &Ctx<'_>) -> Result<StatFs> {
         let mut stat = self.below.statfs(cx)?;
-        if self.is(M::FreeMoreThanThere) {
-            stat.free = stat.size + 1;
+        match self.mistake {
+            M::FreeMoreThanThere => stat.free = stat.size + 1,
+            M::StatfsOfZeros => stat = StatFs::default(),
+            M::StatfsWithoutBlocks => stat.block_size = 0,
+            M::StatfsOfNoSize => (stat.size, stat.free, stat.available) = (0, 0, 0),
+            M::StatfsSmallerThanABlock => (stat.size, stat.free, stat.available) = (511, 0, 0),
+            M::StatfsWithoutAnEnd => stat.size = u64::MAX,
+            M::AllIsFree => stat.free = stat.size,
+            M::AvailableMoreThanFree => stat.available = stat.free + 1,
+            M::NodesFreeMoreThanThere => stat.nodes_free = stat.nodes + 1,
+            M::NodesFewerThanThere => (stat.nodes, stat.nodes_free) = (10, 0),
+            M::AllNodesAreFree => stat.nodes_free = stat.nodes,
+            _ => {}
         }
         Ok(stat)
     }

@@ -21,6 +21,7 @@ mistakes! {
     RenameLosesOpens RenameIntoItself RenameOverFilled KeepIgnored SwapReplaces RenameOfOneNode
     RenameMakesAnotherNode
     SymlinkNormalised SymlinkCut XattrOfTheRoot XattrNeverRemoved XattrCut
+    StatfsOfZeros NothingIsUsed NodesAreNotUsed
     RoomNeverChanges NothingIsKept SyncKeepsNothingNamed CloseTwice HolesNotPunched AllocateGrows
 }
 use Mistake as M;
@@ -184,11 +185,15 @@ impl Layer for Planted {
     }
 
     fn statfs(&self, cx: &Ctx<'_>) -> Result<StatFs> {
-        let stat = self.below.statfs(cx)?;
-        if !self.is(M::RoomNeverChanges) {
-            return Ok(stat);
+        let mut stat = self.below.statfs(cx)?;
+        match self.mistake {
+            M::RoomNeverChanges => stat = *self.seen.lock().unwrap().stat.get_or_insert(stat),
+            M::StatfsOfZeros => stat = StatFs::default(),
+            M::NothingIsUsed => (stat.free, stat.available) = (stat.size, stat.size),
+            M::NodesAreNotUsed => stat.nodes_free = stat.nodes,
+            _ => {}
         }
-        Ok(*self.seen.lock().unwrap().stat.get_or_insert(stat))
+        Ok(stat)
     }
 
     fn lookup(&self, cx: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<Entry> {
