@@ -47,11 +47,9 @@ fn what_info_zip_made_is_read_as_it_was() {
         let bytes = archive(&manifest, options);
         let fs = attach(&bytes).expect("attach");
         assert!(fs.findings().is_empty(), "{:?}", fs.findings());
-        let make = move || {
-            let again = bytes.clone();
-            Fresh::new(attach(&bytes).expect("attach"))
-                .reattach(move || attach(&again).expect("attach"))
-        };
+        let dev = device(&bytes);
+        let attach = move || ZIP.attach(dev.clone(), &Attach::default()).expect("attach");
+        let make = move || Fresh::new(attach()).reattach(attach.clone());
         Suite::reading(format!("zip {options:?}"), make, &manifest).run();
     }
 }

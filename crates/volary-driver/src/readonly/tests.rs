@@ -120,6 +120,48 @@ fn a_tree_keeps_the_contract_of_a_volume_for_reading() {
     }
 }
 
+/// A tree that tells no size, of files that hold zeros.
+struct Sizeless;
+
+impl Tree for Sizeless {
+    type File = ();
+    fn list(&self, out: &mut Listing<()>) -> Result<()> {
+        out.add(b"replaced", Item::file(1 << 20, ()))?;
+        out.add(b"dir/one", Item::file(513, ()))?;
+        out.add(b"two", Item::file(10, ()))?;
+        out.link(b"dir/two", b"two")?;
+        out.add(b"replaced", Item::file(0, ()))
+    }
+    fn read(&self, _: &(), _: u64, buf: &mut [u8]) -> Result<()> {
+        buf.fill(0);
+        Ok(())
+    }
+}
+
+#[test]
+fn a_tree_that_tells_no_size_is_as_large_as_its_files_and_full() {
+    let fs = attach("sizeless", Sizeless, &Attach::default()).unwrap();
+    let s = as_root(|cx| fs.statfs(cx)).unwrap();
+    assert_eq!((s.block_size, s.size, s.free), (512, 3 * 512, 0));
+    // With the root and `dir`.
+    assert_eq!((s.nodes, s.nodes_free), (5, 0));
+}
+
+#[test]
+fn a_lazy_tree_is_as_large_as_the_files_that_were_seen() {
+    let all = keys(&[("a/b", "some"), ("a/c", "text"), ("d", "more")]);
+    let fs = attach_lazy("keys", all, &Attach::default());
+    let size = || as_root(|cx| fs.statfs(cx)).unwrap().size;
+    assert_eq!(size(), 0);
+    for _ in 0..2 {
+        walk(&fs, "d").unwrap();
+        assert_eq!(size(), 512);
+    }
+    let a = walk(&fs, "a").unwrap();
+    assert_eq!(names(&fs, a, 9).len(), 2);
+    assert_eq!(size(), 3 * 512);
+}
+
 #[test]
 fn links_are_counted_and_lead_back() {
     let fs = attached(some);
