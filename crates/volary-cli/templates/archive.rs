@@ -83,7 +83,7 @@ mod tests {
     use super::*;
     use volary_block::MemDevice;
     use volary_driver::core::{Cancel, Cred, Ctx, Kind, Mode, Name, Time};
-    use volary_test::{Suite, damage};
+    use volary_test::{Suite, damage, reference};
 
     fn archive(entries: &[(&str, &[u8])]) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
@@ -138,9 +138,12 @@ mod tests {
     fn the_kit_finds_nothing_wrong_and_damage_is_an_error_at_worst() {
         let attach =
             |bytes| DRIVER_NAME.attach(Arc::new(MemDevice::from_vec(bytes)), &Attach::default());
-        let good = archive(&[("dir/", b""), ("dir/file", b"some text"), ("empty", b"")]);
-        damage::survived(&good, 500, attach);
-        let make = move || attach(good.clone()).unwrap();
+        let good = [("dir/", &b""[..]), ("dir/file", b"some text"), ("empty", b"")];
+        damage::survived(&archive(&good), 500, attach);
+        // So large that it shows if a byte of a file takes memory for all of it.
+        let large = vec![0; reference::LARGE as usize];
+        let dev = device(&[&good[..], &[("large", &large)]].concat());
+        let make = move || DRIVER_NAME.attach(dev.clone(), &Attach::default()).unwrap();
         Suite::coherent("driver-name", make).unwrap().run();
     }
 }

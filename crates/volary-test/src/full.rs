@@ -29,7 +29,10 @@ pub(crate) fn covers(s: &StatFs, bytes: u64, nodes: u64) {
         );
     }
     let used = s.size - s.free;
-    assert!(used >= bytes, "{used} bytes in use, and files hold {bytes} at least: {s:?}");
+    assert!(
+        used >= bytes,
+        "{used} bytes in use, and files hold {bytes} at least: {s:?}"
+    );
     let used = s.nodes - s.nodes_free;
     assert!(
         s.nodes == 0 || used >= nodes,

@@ -69,10 +69,7 @@ fn now(field: &str) -> Option<u64> {
 ///
 /// # Errors
 /// Those of `measure`.
-pub(crate) fn least<E>(
-    most: u64,
-    mut measure: impl FnMut() -> Result<u64, E>,
-) -> Result<u64, E> {
+pub(crate) fn least<E>(most: u64, mut measure: impl FnMut() -> Result<u64, E>) -> Result<u64, E> {
     let mut least = u64::MAX;
     for pause in PAUSES {
         std::thread::park_timeout(Duration::from_millis(pause));

@@ -233,7 +233,9 @@ impl<T: Tree> Nodes for Index<T> {
     fn statfs(&self) -> StatFs {
         let there = || self.nodes.iter().filter(|node| node.nlink > 0);
         let size = match self.tree.size() {
-            0 => there().map(|node| node.item.room()).fold(0, u64::saturating_add),
+            0 => there()
+                .map(|node| node.item.room())
+                .fold(0, u64::saturating_add),
             size => size,
         };
         StatFs {

@@ -92,7 +92,7 @@ impl Content {
     }
 }
 
-/// Copies the bytes that lie from `at` on into a buffer that begins at `offset`, where they overlap.
+/// Copies the bytes that lie from `at` on into a buffer that begins at `offset`.
 fn overlay(buf: &mut [u8], offset: u64, at: u64, bytes: &[u8]) {
     let from = at.max(offset);
     let to = (at + bytes.len() as u64).min(offset + buf.len() as u64);

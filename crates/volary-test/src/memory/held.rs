@@ -80,7 +80,10 @@ fn use_once(c: &Case, used: &Used) {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "bounds the work, asserts nothing")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "bounds the work, asserts nothing"
+)]
 fn now() -> Instant {
     Instant::now()
 }

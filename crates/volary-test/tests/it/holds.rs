@@ -91,7 +91,10 @@ fn a_case_that_hangs_fails_by_name_and_the_suite_goes_on() {
     assert_eq!(failed, hang, "{report}");
     let failure = &report.failed[0];
     assert!(failure.what.contains("hangs"), "{failure}");
-    assert_eq!(failure.contract, "Returns how full the volume is. What it holds is in use");
+    assert_eq!(
+        failure.contract,
+        "Returns how full the volume is. What it holds is in use"
+    );
     assert!(
         failure.alone.contains("VOLARY_CASE=statfs_makes_sense"),
         "{failure}"
@@ -127,7 +130,10 @@ fn a_panic_in_a_thread_of_a_case() {
         Arc::new(Crossed { below, reading }) as Fs
     };
     let suite = Suite::reading("crossed", make, &manifest());
-    println!("{}", suite.only("threads_that_read_one_open_agree").report());
+    println!(
+        "{}",
+        suite.only("threads_that_read_one_open_agree").report()
+    );
 }
 
 #[test]

@@ -32,9 +32,13 @@ fn reading_again_and_again_takes_no_more_memory(c: &Case) {
         };
         all.iter().filter(quick).take(most)
     };
-    let some = [(FileKind::File, 40), (FileKind::Dir, 10), (FileKind::Symlink, 5)]
-        .into_iter()
-        .flat_map(|(kind, most)| some(kind, most));
+    let some = [
+        (FileKind::File, 40),
+        (FileKind::Dir, 10),
+        (FileKind::Symlink, 5),
+    ]
+    .into_iter()
+    .flat_map(|(kind, most)| some(kind, most));
     let some: Vec<_> = some.map(used).collect();
     match some.is_empty() {
         true => c.skip("the volume holds nothing"),

@@ -19,7 +19,9 @@ fn threads_that_read_one_open_agree(c: &Case) {
     let all = sample(c, c.manifest());
     let len = |seen: &&Seen<'_>| seen.want.content.len();
     // Most of a larger file may be zeros, which are the same at every offset.
-    let longest = files(&all).filter(|seen| len(seen) <= LENGTH_MAX).max_by_key(len);
+    let longest = files(&all)
+        .filter(|seen| len(seen) <= LENGTH_MAX)
+        .max_by_key(len);
     let Some(seen) = longest.or_else(|| files(&all).next()) else {
         return c.skip("the volume holds no file");
     };

@@ -187,11 +187,18 @@ fn every_mistake_in_memory_is_caught() {
     let all = all.filter(|one| *one != ("reading", &M::WriteTakesTheFile));
     for (suite, mistake) in all {
         let mut run = Command::new(std::env::current_exe().expect("this program"));
-        run.args(["--exact", "planted::memory::one_mistake_in_memory", "--ignored"]);
+        run.args([
+            "--exact",
+            "planted::memory::one_mistake_in_memory",
+            "--ignored",
+        ]);
         let run = run.env(KEY, format!("{suite} {mistake:?}"));
         let told = run.env_remove("VOLARY_CASE").output().expect("a run");
         let out = String::from_utf8_lossy(&told.stdout);
-        assert!(told.status.success(), "{suite}: {mistake:?} survived:\n{out}");
+        assert!(
+            told.status.success(),
+            "{suite}: {mistake:?} survived:\n{out}"
+        );
         println!("{suite}: {mistake:?}: caught");
     }
 }

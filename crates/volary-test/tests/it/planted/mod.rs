@@ -10,7 +10,8 @@ use std::sync::Arc;
 use volary_core::Fs;
 use volary_test::{Report, Suite};
 
-const ELSEWHERE: &str = "it measures for half a second; mistakes in memory have a test of their own";
+const ELSEWHERE: &str =
+    "it measures for half a second; mistakes in memory have a test of their own";
 
 /// Prints which cases catch which mistake, and holds if each is caught.
 fn all_are_caught(name: &str, reports: &BTreeMap<String, Report>) {
@@ -56,7 +57,10 @@ fn every_mistake_of_a_writer_is_caught() {
     let report = |mistake| {
         let make = move || writer::fresh(mistake);
         Suite::new(format!("{mistake:?}"), make)
-            .leave_out("using_the_same_again_and_again_takes_no_more_memory", ELSEWHERE)
+            .leave_out(
+                "using_the_same_again_and_again_takes_no_more_memory",
+                ELSEWHERE,
+            )
             .limit(std::time::Duration::from_secs(20))
             .stop_at_failure()
             .report()
