@@ -12,7 +12,7 @@ use std::time::Duration;
 /// One measures at a time: a peak begins anew for the whole process.
 static TURN: Mutex<()> = Mutex::new(());
 /// The longest wait for one's turn.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(10);
 /// The pauses before each try of [`least`], in milliseconds.
 const PAUSES: [u64; 6] = [0, 20, 100, 300, 1000, 2000];
 

@@ -80,12 +80,12 @@ impl Layer for Planted {
     }
 
     fn lookup(&self, cx: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<Entry> {
-        self.keep(M::LookupsAreKept, 300);
+        self.keep(M::LookupsAreKept, 2000);
         self.below.lookup(cx, dir, name)
     }
 
     fn getattr(&self, cx: &Ctx<'_>, node: NodeId) -> Result<Attr> {
-        self.keep(M::AttributesAreKept, 300);
+        self.keep(M::AttributesAreKept, 2000);
         self.below.getattr(cx, node)
     }
 
@@ -108,7 +108,7 @@ impl Layer for Planted {
     }
 
     fn open(&self, cx: &Ctx<'_>, node: NodeId, mode: Mode) -> Result<OpenId> {
-        self.keep(M::OpensAreKept, 300);
+        self.keep(M::OpensAreKept, 2000);
         let open = self.below.open(cx, node, mode)?;
         self.opens.lock().unwrap().insert(open, node);
         match self.mistake {
@@ -130,7 +130,7 @@ impl Layer for Planted {
         match self.mistake {
             M::ReadTakesTheFile => drop(black_box(self.take(cx, open, None))),
             M::ReadTakesWhatIsBefore => drop(black_box(self.take(cx, open, Some(offset)))),
-            _ => self.keep(M::ReadsAreKept, 300),
+            _ => self.keep(M::ReadsAreKept, 2000),
         }
         self.below.read(cx, open, offset, buf)
     }
