@@ -20,7 +20,6 @@ const TUPLES: &[(&str, usize)] = &[
     ("drivers/volary-cedar", 13),
     ("drivers/volary-ext4", 5),
     ("drivers/volary-fat", 10),
-    ("drivers/volary-ffs", 42),
     ("drivers/volary-host", 1),
     ("drivers/volary-iso9660", 2),
     ("drivers/volary-mem", 4),

@@ -9,7 +9,8 @@ use volary_ondisk::ahead::{AHEAD_MAX, Stretch};
 /// Reads what the hint names into the cache. Errors are ignored: the call that needs the data
 /// reports them.
 pub(crate) fn prefetch(
-    (known, reader): (&Nodes, &Reader<'_>),
+    known: &Nodes,
+    reader: &Reader<'_>,
     cx: &Ctx<'_>,
     nodes: &[NodeId],
     what: Prefetch,

@@ -46,55 +46,71 @@ pub(crate) fn is_due(reader: &Reader<'_>, nodes: &Nodes, alloc: &Alloc, held_max
     nodes.dirty() > DIRTY_MAX || alloc.held() > PIECES_MAX || reader.cache.held() > held_max
 }
 
-/// Brings the epoch to the disk and ends it.
-///
-/// # Errors
-/// `Io`, `Corrupt`: `fsck -p` can then repair what is on the disk.
-pub(crate) fn commit(
-    reader: &Reader<'_>,
-    nodes: &mut Nodes,
-    alloc: &mut Alloc,
-    (epoch, quotas, opens): (&mut Epoch, &mut Quotas, &Opens),
-    (head, now): (&mut Head, Time),
-) -> Result<()> {
-    let cache = reader.cache;
-    quotas.write(reader, nodes)?;
-    step(reader, Stage::DATA)?;
-    if !std::mem::take(&mut epoch.is_dirty) {
-        return Ok(());
+/// A commit, and the parts of the volume that it brings to the disk.
+pub(crate) struct Commit<'a> {
+    pub(crate) reader: Reader<'a>,
+    pub(crate) nodes: &'a mut Nodes,
+    pub(crate) alloc: &'a mut Alloc,
+    pub(crate) epoch: &'a mut Epoch,
+    pub(crate) quotas: &'a mut Quotas,
+    pub(crate) opens: &'a Opens,
+    pub(crate) head: &'a mut Head,
+}
+
+impl Commit<'_> {
+    /// Brings the epoch to the disk and ends it.
+    ///
+    /// # Errors
+    /// `Io`, `Corrupt`: `fsck -p` can then repair what is on the disk.
+    pub(crate) fn run(self, now: Time) -> Result<()> {
+        let Self {
+            reader,
+            nodes,
+            alloc,
+            epoch,
+            quotas,
+            opens,
+            head,
+        } = self;
+        let cache = reader.cache;
+        quotas.write(&reader, nodes)?;
+        step(&reader, Stage::DATA)?;
+        if !std::mem::take(&mut epoch.is_dirty) {
+            return Ok(());
+        }
+        let dirty = nodes.all_dirty();
+        let there = dirty.iter().filter_map(|&ino| nodes.get(ino));
+        for node in there.filter(|node| !node.is_gone()) {
+            let inode = if is_shown(node) {
+                &node.disk
+            } else {
+                &node.mem
+            };
+            write(&reader, inode, node.links_most())?;
+        }
+        alloc.write_raised(&reader)?;
+        cache.write_stage(Stage::DATA)?;
+        step(&reader, POINTERS)?;
+        let there = dirty.iter().filter_map(|&ino| nodes.get(ino));
+        for node in there.filter(|node| is_shown(node)) {
+            write(&reader, &node.mem, node.links_most())?;
+        }
+        zero_tails(&reader, nodes, epoch)?;
+        cache.write_stage(Stage::DATA)?;
+        for stage in [ADDITIONS, PARENTS, REMOVALS] {
+            step(&reader, stage)?;
+        }
+        for node in dirty.iter().filter_map(|&ino| nodes.get(ino)) {
+            write(&reader, &node.mem, 0)?;
+        }
+        alloc.settle(&reader)?;
+        head.set_sums(reader.volume, alloc.summary.total(), now);
+        cache.write(head.at, head.sealed(reader.volume), Stage::DATA)?;
+        step(&reader, Stage::DATA)?;
+        nodes.settle(opens);
+        *epoch = Epoch::default();
+        Ok(())
     }
-    let dirty = nodes.all_dirty();
-    let there = dirty.iter().filter_map(|&ino| nodes.get(ino));
-    for node in there.filter(|node| !node.is_gone()) {
-        let inode = if is_shown(node) {
-            &node.disk
-        } else {
-            &node.mem
-        };
-        write(reader, inode, node.links_most())?;
-    }
-    alloc.write_raised(reader)?;
-    cache.write_stage(Stage::DATA)?;
-    step(reader, POINTERS)?;
-    let there = dirty.iter().filter_map(|&ino| nodes.get(ino));
-    for node in there.filter(|node| is_shown(node)) {
-        write(reader, &node.mem, node.links_most())?;
-    }
-    zero_tails(reader, nodes, epoch)?;
-    cache.write_stage(Stage::DATA)?;
-    for stage in [ADDITIONS, PARENTS, REMOVALS] {
-        step(reader, stage)?;
-    }
-    for node in dirty.iter().filter_map(|&ino| nodes.get(ino)) {
-        write(reader, &node.mem, 0)?;
-    }
-    alloc.settle(reader)?;
-    head.set_sums(reader.volume, alloc.summary.total(), now);
-    cache.write(head.at, head.sealed(reader.volume), Stage::DATA)?;
-    step(reader, Stage::DATA)?;
-    nodes.settle(opens);
-    *epoch = Epoch::default();
-    Ok(())
 }
 
 /// Writes a stage and makes it durable.

@@ -95,7 +95,8 @@ impl FfsFs {
     fn make(
         &self,
         cx: &Ctx<'_>,
-        (dir, name): (NodeId, Name<'_>),
+        dir: NodeId,
+        name: Name<'_>,
         new: &New<'_>,
         set: &SetAttr,
     ) -> Result<Entry> {
@@ -215,7 +216,7 @@ impl FileSystem for FfsFs {
     fn prefetch(&self, cx: &Ctx<'_>, nodes: &[NodeId], what: Prefetch) -> bool {
         // Errors are reported by the call that needs the block.
         let _ = self.0.look(|state, reader| {
-            ahead::prefetch((&state.nodes, &reader), cx, nodes, what);
+            ahead::prefetch(&state.nodes, &reader, cx, nodes, what);
             Ok(())
         });
         true
@@ -254,7 +255,7 @@ impl FileSystem for FfsFs {
                 let is_read = attr.kind == FileKind::File && !node.is_snapshot(reader.volume);
                 if has_room && is_read && out.wants_extents(attr.size) {
                     out.set_extents(attr.node, |extents| {
-                        self.0.extents_of(&reader, &node, (0, attr.size), extents)
+                        self.0.extents_of(&reader, &node, 0..attr.size, extents)
                     });
                 }
                 Ok(if has_room { Took::Listed } else { Took::Full })
@@ -292,7 +293,7 @@ impl FileSystem for FfsFs {
     }
 
     fn mkdir(&self, cx: &Ctx<'_>, dir: NodeId, name: Name<'_>, set: &SetAttr) -> Result<Entry> {
-        self.make(cx, (dir, name), &New::Dir, set)
+        self.make(cx, dir, name, &New::Dir, set)
     }
 
     fn mknod(
@@ -307,7 +308,7 @@ impl FileSystem for FfsFs {
         if matches!(kind, FileKind::File | FileKind::Dir | FileKind::Symlink) {
             return Err(Kind::Invalid.into());
         }
-        self.make(cx, (dir, name), &New::Special(kind, rdev), set)
+        self.make(cx, dir, name, &New::Special(kind, rdev), set)
     }
 
     fn symlink(
@@ -353,7 +354,7 @@ impl FileSystem for FfsFs {
         flags: RenameFlags,
     ) -> Result<()> {
         self.0
-            .change(cx, |tree| rename(tree, (from, name), (to, new_name), flags))
+            .change(cx, |tree| rename(tree, from, name, to, new_name, flags))
     }
 
     fn getattr(&self, _: &Ctx<'_>, node: NodeId) -> Result<Attr> {
@@ -473,7 +474,8 @@ impl FileSystem for FfsFs {
         len: u64,
         out: &mut Vec<Extent>,
     ) -> Result<()> {
-        self.0.extents(open, (offset, len), out)
+        self.0
+            .extents(open, offset..offset.saturating_add(len), out)
     }
 
     fn ioctl(&self, cx: &Ctx<'_>, open: OpenId, code: u32, input: &[u8]) -> Result<Vec<u8>> {

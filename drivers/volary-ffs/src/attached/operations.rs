@@ -2,7 +2,7 @@
 
 mod opens;
 
-use crate::attached::commit;
+use crate::attached::commit::{self, Commit};
 use crate::attached::head::Head;
 use crate::change::edit::{Edit, Step, Stop};
 use crate::change::epoch::Epoch;
@@ -150,7 +150,7 @@ impl Attached {
         let why = asked.then_some("the volume is attached for reading");
         let why = why.or_else(|| {
             let is_clean = mends || volume.found.raw.fs_clean & 1 != 0;
-            why_not(&volume, (geometry.sector, is_clean), sector, how.memory)
+            why_not(&volume, geometry.sector, is_clean, sector, how.memory)
         });
         let cache = cache(dev, how.memory);
         let reader = Reader {
@@ -316,7 +316,9 @@ impl Attached {
         if self.is_due(state) {
             self.commit_state(state, cx.now)?;
         }
-        let mut tree = self.tree(state, by(cx)).ok_or(Kind::ReadOnly)?;
+        let mut tree = self
+            .tree(state, cx.now, cx.cred.is_root())
+            .ok_or(Kind::ReadOnly)?;
         let acted = act(&mut tree).and_then(|answer| tree.charge().map(|()| answer));
         match acted {
             Ok(answer) => {
@@ -335,7 +337,7 @@ impl Attached {
     }
 
     /// Returns the tree for a change at time `now`. `is_root` says whether root makes it.
-    fn tree<'a>(&'a self, state: &'a mut State, (now, is_root): (Time, bool)) -> Option<Tree<'a>> {
+    fn tree<'a>(&'a self, state: &'a mut State, now: Time, is_root: bool) -> Option<Tree<'a>> {
         let reader = self.as_reader();
         let (alloc, opens) = (state.alloc.as_mut()?, &state.opens);
         let files = Files {
@@ -393,17 +395,23 @@ impl Attached {
         let Some(alloc) = &mut state.alloc else {
             return Ok(());
         };
-        let nodes = &mut state.nodes;
-        let more = (&mut state.epoch, &mut state.quotas, &state.opens);
-        let head = (&mut state.head, now);
-        let result = commit::commit(&self.as_reader(), nodes, alloc, more, head);
+        let commit = Commit {
+            reader: self.as_reader(),
+            nodes: &mut state.nodes,
+            alloc,
+            epoch: &mut state.epoch,
+            quotas: &mut state.quotas,
+            opens: &state.opens,
+            head: &mut state.head,
+        };
+        let result = commit.run(now);
         self.or_fail(state, result)
     }
 
     /// Moves blocks that have never been written into clusters.
     fn realloc(&self, state: &mut State, now: Time) -> Result<()> {
         for (ino, lbn) in std::mem::take(&mut state.epoch.scattered) {
-            let Some(mut tree) = self.tree(state, (now, true)) else {
+            let Some(mut tree) = self.tree(state, now, true) else {
                 return Ok(());
             };
             match tree.files.file(ino).clusters().realloc(lbn) {
@@ -467,7 +475,7 @@ impl Attached {
     fn leave(&self, state: &mut State, cx: &Ctx<'_>) -> Result<()> {
         self.writable(state)?;
         for ino in state.nodes.orphans() {
-            if let Some(mut tree) = self.tree(state, by(cx)) {
+            if let Some(mut tree) = self.tree(state, cx.now, cx.cred.is_root()) {
                 match tree.release(ino).and_then(|()| tree.charge()) {
                     Ok(()) => tree.done()?,
                     Err(Stop::Error(e)) => return Err(e),
@@ -482,23 +490,19 @@ impl Attached {
     }
 }
 
-/// Returns the time of a change, and whether root makes it.
-fn by(cx: &Ctx<'_>) -> (Time, bool) {
-    (cx.now, cx.cred.is_root())
-}
-
 /// Returns why a volume cannot take changes, or `None` if it can.
 fn why_not(
     volume: &Volume,
-    (sector, is_clean): (u32, bool),
-    asked: Option<u64>,
+    sector_len: u32,
+    is_clean: bool,
+    replica: Option<u64>,
     memory: u64,
 ) -> Option<&'static str> {
     let raw = &volume.found.raw;
     let has_snapshots = volume.found.is_ufs2 && raw.fs_snapinum.iter().any(|&ino| ino != 0);
     [
         (
-            asked.is_some(),
+            replica.is_some(),
             "it goes by a replica of the superblock: fsck -y first",
         ),
         (!is_clean, "the volume was not cleanly left: fsck -p first"),
@@ -507,7 +511,7 @@ fn why_not(
             "the volume has snapshots, which changes would spoil",
         ),
         (
-            sector > 512,
+            sector_len > 512,
             "the device's sectors are longer than 512 bytes",
         ),
         (

@@ -69,11 +69,11 @@ impl Attached {
             SetQuota::Limits { id, bytes, nodes } => {
                 self.change_record(cx, of, id, &|record, (form, grace)| {
                     let units = form.most().into_iter().zip(UNITS).zip(grace);
-                    for ((share, limits), (unit, grace)) in
+                    for ((share, limits), ((most, unit), grace)) in
                         record.iter_mut().zip([bytes, nodes]).zip(units)
                     {
                         if let Some(limits) = limits {
-                            limit(share, limits, unit, (cx.now.secs, grace))?;
+                            limit(share, limits, most, unit, cx.now.secs, grace)?;
                         }
                     }
                     Ok(())
@@ -138,7 +138,7 @@ impl Attached {
             for ((share, used), grace) in record.iter_mut().zip(counted).zip(grace) {
                 share.used = used;
                 if id != 0 {
-                    share.count(0, (cx.now.secs, grace), true);
+                    share.count(0, cx.now.secs, grace, true);
                 }
             }
             file.set(id, record);
@@ -200,15 +200,17 @@ fn shown(form: Form, id: u32, record: &Record) -> Quota {
     }
 }
 
-/// Sets the limits of a share.
+/// Sets the limits of a share, which are stored in multiples of `unit`, up to `most`.
 ///
 /// # Errors
 /// `TooBig`.
 fn limit(
     share: &mut Share,
     limits: QuotaLimits,
-    (most, unit): (u64, u64),
-    (now, grace): (i64, Grace),
+    most: u64,
+    unit: u64,
+    now: i64,
+    grace: Grace,
 ) -> Result<()> {
     let stored = |limit: Option<u64>| match limit {
         None => Ok(0),
@@ -225,7 +227,7 @@ fn limit(
         share.begin(grace);
     }
     (share.soft, share.hard) = (soft, hard);
-    share.count(0, (now, grace), true);
+    share.count(0, now, grace, true);
     Ok(())
 }
 

@@ -68,7 +68,7 @@ impl Xattrs<'_, '_> {
         let volume = self.map.volume();
         let inode = self.map.inode()?;
         let before = xattr::area(&self.map.reader(), &inode)?;
-        let after = xattr::changed(volume.order, &inode, &before, (name, value))?;
+        let after = xattr::changed(volume.order, &inode, &before, name, value)?;
         if after.len() as u64 > 2 * volume.bsize {
             return Err(Kind::TooBig.into());
         }

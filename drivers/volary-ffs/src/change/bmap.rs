@@ -310,12 +310,7 @@ impl<'a> Map<'_, 'a> {
             let span = volume.nindir.saturating_pow(level);
             if let Some(block) = self.indirect(&inode, pointer)?
                 && first + span > keep
-                && self.free_below(
-                    &inode,
-                    (block, level),
-                    keep.saturating_sub(first),
-                    &mut left,
-                )?
+                && self.free_below(&inode, block, level, keep.saturating_sub(first), &mut left)?
                 && let Some(slot) = self.mem()?.ib.get_mut(at)
             {
                 *slot = 0;
@@ -330,7 +325,8 @@ impl<'a> Map<'_, 'a> {
     fn free_below(
         &mut self,
         inode: &Inode,
-        (block, level): (u64, u32),
+        block: u64,
+        level: u32,
         keep: u64,
         left: &mut u64,
     ) -> Step<bool> {
@@ -355,7 +351,7 @@ impl<'a> Map<'_, 'a> {
                 }
                 _ => {
                     let kept = keep.saturating_sub(index * each);
-                    self.free_below(inode, (below, level - 1), kept, left)?
+                    self.free_below(inode, below, level - 1, kept, left)?
                 }
             };
             // A block that is freed as a whole may keep its pointers.

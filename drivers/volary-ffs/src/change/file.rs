@@ -13,6 +13,7 @@ use crate::disk::volume::Volume;
 use crate::groups::alloc::Run;
 use crate::inodes::inode::Inode;
 use crate::inodes::node::Node;
+use std::ops::Range;
 use volary_block::Stage;
 use volary_core::{Kind, Result};
 
@@ -58,7 +59,7 @@ impl<'e, 'a> File<'e, 'a> {
             let start = lbn * bsize;
             let from = offset.max(start) - start;
             let to = end.min(start + bsize) - start;
-            self.room_for(lbn, size, (from, to))?;
+            self.room_for(lbn, size, from..to)?;
         }
         self.map.mem()?.size = size;
         self.clusters().realloc_written(&(offset..end))?;
@@ -85,7 +86,7 @@ impl<'e, 'a> File<'e, 'a> {
 
     /// Allocates block `lbn` of a file that will have `size` bytes. New bytes of it outside the
     /// range `filled` become zeros.
-    fn room_for(&mut self, lbn: u64, size: u64, filled: (u64, u64)) -> Step<()> {
+    fn room_for(&mut self, lbn: u64, size: u64, filled: Range<u64>) -> Step<()> {
         let volume = self.volume();
         let mut inode = self.map.inode()?;
         let old = inode.block_len(volume, lbn) / volume.fsize;
@@ -112,7 +113,7 @@ impl<'e, 'a> File<'e, 'a> {
             }
             _ => return Ok(()),
         };
-        let fresh = (from * volume.fsize, count * volume.fsize);
+        let fresh = from * volume.fsize..count * volume.fsize;
         self.zero_around(at * volume.fsize, fresh, filled)?;
         Ok(())
     }
@@ -127,16 +128,16 @@ impl<'e, 'a> File<'e, 'a> {
 
     /// Writes zeros over the bytes `fresh` of a block at byte `place`, except those that are
     /// `filled`.
-    fn zero_around(&self, place: u64, fresh: (u64, u64), filled: (u64, u64)) -> Result<()> {
-        let before = (fresh.0, filled.0.min(fresh.1));
-        let after = (filled.1.max(fresh.0), fresh.1);
-        for (from, to) in [before, after] {
-            if from < to {
-                let zeros = vec![0; usize::try_from(to - from).unwrap_or(0)];
+    fn zero_around(&self, place: u64, fresh: Range<u64>, filled: Range<u64>) -> Result<()> {
+        let before = fresh.start..filled.start.min(fresh.end);
+        let after = filled.end.max(fresh.start)..fresh.end;
+        for part in [before, after] {
+            if !part.is_empty() {
+                let zeros = vec![0; usize::try_from(part.end - part.start).unwrap_or(0)];
                 self.map
                     .reader()
                     .cache
-                    .write(place + from, &zeros, Stage::DATA)?;
+                    .write(place + part.start, &zeros, Stage::DATA)?;
             }
         }
         Ok(())
@@ -204,9 +205,9 @@ impl<'e, 'a> File<'e, 'a> {
             .reader()
             .checked(&inode, "di_db", first, len / volume.fsize, true)?;
         let within = inode.size - lbn * volume.bsize;
-        self.zero_around(block.first * volume.fsize, (within, len), (len, len))?;
+        self.zero_around(block.first * volume.fsize, within..len, len..len)?;
         if size.div_ceil(volume.bsize) > lbn + 1 {
-            self.room_for(lbn, size, (len, len))?;
+            self.room_for(lbn, size, len..len)?;
             self.map.mem()?.size = (lbn + 1) * volume.bsize;
         }
         Ok(())
@@ -233,7 +234,7 @@ impl<'e, 'a> File<'e, 'a> {
         }
         if size > 0 {
             let lbn = (size - 1) / volume.bsize;
-            self.room_for(lbn, size, (0, 0))?;
+            self.room_for(lbn, size, 0..0)?;
         }
         self.map.mem()?.size = size;
         Ok(())
@@ -307,8 +308,9 @@ impl<'e, 'a> File<'e, 'a> {
                     self.map.set_pointer(lbn, 0)?;
                     continue;
                 }
-                let hole = (offset.max(start) - start, end.min(stop) - start);
-                self.zero_around(first * volume.fsize, hole, (hole.1, hole.1))?;
+                let hole = offset.max(start) - start..end.min(stop) - start;
+                let filled = hole.end..hole.end;
+                self.zero_around(first * volume.fsize, hole, filled)?;
             }
         }
         self.map.mem()?;

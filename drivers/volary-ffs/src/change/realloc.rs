@@ -185,7 +185,7 @@ impl<'a> Clusters<'_, 'a> {
             .map
             .room
             .policy()
-            .of_cluster(volume, (self.map.ino, lbn), before, first);
+            .of_cluster(volume, self.map.ino, lbn, before, first);
         let Some(cluster) = self.map.room.take_cluster(count as u64, wish)? else {
             return Ok(false);
         };

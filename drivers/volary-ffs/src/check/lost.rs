@@ -4,6 +4,7 @@ use super::plan::Plan;
 use crate::attached::operations::Attached;
 use crate::change::edit::{Step, Stop};
 use crate::inodes::inode::Inode;
+use crate::tree::entries::Leads;
 use crate::tree::names::Tree;
 use std::sync::Arc;
 use volary_block::Recorder;
@@ -69,7 +70,8 @@ fn connect(tree: &mut Tree<'_>, ino: u32) -> Step<()> {
     let into = directory(tree)?;
     let text = free_text(tree, &into, ino)?;
     let kind = tree.files.edit.kind_of(ino)?;
-    tree.entries(into.ino).add(text.as_bytes(), (ino, kind))?;
+    tree.entries(into.ino)
+        .add(text.as_bytes(), Leads { ino, kind })?;
     if kind == FileKind::Dir {
         // The next round corrects the link count.
         return tree.adopt(&inode, into.ino);

@@ -43,10 +43,10 @@ pub(super) fn check(
             plan.maps |= wrong_hash(findings, group.at, &what);
         }
         replica(reader, number, findings, plan)?;
-        fragments(reader, inodes, number, &group, (findings, plan));
+        fragments(reader, inodes, number, &group, findings, plan);
         let counted = sums(reader, inodes, number, &group);
-        check_sums(reader, number, &group, counted, (findings, plan))?;
-        tables(volume, inodes, number, group, (findings, plan));
+        check_sums(reader, number, &group, counted, findings, plan)?;
+        tables(volume, inodes, number, group, findings, plan);
         for (sum, n) in total.iter_mut().zip(counted) {
             *sum += n;
         }
@@ -111,7 +111,8 @@ fn fragments(
     inodes: &Inodes,
     number: u64,
     group: &Group,
-    (findings, plan): (&mut Findings<'_>, &mut Plan),
+    findings: &mut Findings<'_>,
+    plan: &mut Plan,
 ) {
     let base = reader.volume.base(number);
     let (mut taken, mut lost) = (0_u64, 0_u64);
@@ -166,7 +167,8 @@ fn check_sums(
     number: u64,
     group: &Group,
     counted: [u64; 4],
-    (findings, plan): (&mut Findings<'_>, &mut Plan),
+    findings: &mut Findings<'_>,
+    plan: &mut Plan,
 ) -> Result<()> {
     let volume = reader.volume;
     let as_counted = counted.map(|n| i32::try_from(n).unwrap_or(i32::MAX));
@@ -204,7 +206,8 @@ fn tables(
     inodes: &Inodes,
     number: u64,
     group: Group,
-    (findings, plan): (&mut Findings<'_>, &mut Plan),
+    findings: &mut Findings<'_>,
+    plan: &mut Plan,
 ) {
     let (at, before) = (group.at, group.bytes.clone());
     if plan.maps || inodes.is_partial {

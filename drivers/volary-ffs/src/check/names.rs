@@ -202,19 +202,18 @@ impl Names<'_, '_> {
         dots: &mut u32,
         todo: &mut Vec<u32>,
     ) -> Result<()> {
-        let leads = (entry.ino, entry.at);
         if !entry.is_used() {
             return Ok(());
         }
         if !entry.is_dots() {
-            return self.entry(dir, entry.name, leads, entry.kind, todo);
+            return self.entry(dir, entry, todo);
         }
         if *dots == 2 {
             self.more_dots(dir, entry.name, entry.at);
             return Ok(());
         }
         *dots += 1;
-        self.dots(dir, entry.name, leads);
+        self.dots(dir, entry);
         Ok(())
     }
 
@@ -364,7 +363,8 @@ impl Names<'_, '_> {
     }
 
     /// Counts `.` and `..` as links. The right target of `..` is known only later.
-    fn dots(&mut self, dir: &Inode, name: &[u8], (leads, at): (u32, u64)) {
+    fn dots(&mut self, dir: &Inode, entry: &Entry<'_>) {
+        let (name, leads, at) = (entry.name, entry.ino, entry.at);
         // A directory that is put into lost+found gets another parent.
         let counts = name == b"." || !self.tops.contains(&dir.ino);
         if let Some(seen) = self.inodes.all.get_mut(&leads).filter(|_| counts) {
@@ -374,7 +374,7 @@ impl Names<'_, '_> {
             b".." => {
                 self.parents.insert(dir.ino, (leads, at));
             }
-            _ if leads != dir.ino => self.wrong_dots(dir.ino, name, (leads, at), dir.ino),
+            _ if leads != dir.ino => self.wrong_dots(dir.ino, name, leads, at, dir.ino),
             _ => {}
         }
     }
@@ -395,7 +395,7 @@ impl Names<'_, '_> {
         }
     }
 
-    fn wrong_dots(&mut self, dir: u32, name: &[u8], (leads, at): (u32, u64), expected: u32) {
+    fn wrong_dots(&mut self, dir: u32, name: &[u8], leads: u32, at: u64, expected: u32) {
         let message = format!(
             "'{}' leads to inode {leads}, not to {expected}",
             volary_core::escape(name),
@@ -410,14 +410,8 @@ impl Names<'_, '_> {
         }
     }
 
-    fn entry(
-        &mut self,
-        dir: &Inode,
-        name: &[u8],
-        (leads, at): (u32, u64),
-        kind: Option<FileKind>,
-        todo: &mut Vec<u32>,
-    ) -> Result<()> {
+    fn entry(&mut self, dir: &Inode, entry: &Entry<'_>, todo: &mut Vec<u32>) -> Result<()> {
+        let (name, leads, at) = (entry.name, entry.ino, entry.at);
         let damage = |code: &'static str, message: String| Finding {
             code,
             ..finding(Severity::Damage, dir.at, message)
@@ -447,13 +441,13 @@ impl Names<'_, '_> {
         if let Some(seen) = self.inodes.all.get_mut(&leads) {
             seen.found = seen.found.saturating_add(1);
         }
-        let is = match kind {
+        let is = match entry.kind {
             Some(FileKind::Dir) if is != FileKind::Dir => {
                 self.as_directory(dir, name, leads, is)?
             }
             _ => is,
         };
-        if kind.is_some_and(|kind| kind != is) {
+        if entry.kind.is_some_and(|kind| kind != is) {
             let message = format!("inode {leads} is another kind of node than its entry says");
             if self.tell(self.path(dir.ino, Some(name)), damage("type", message)) {
                 self.plan.entry(dir.ino, at, Change::Kind(is));
@@ -466,7 +460,7 @@ impl Names<'_, '_> {
             self.twins_left -= 1;
             self.twins.entry(leads).or_default().push((dir.ino, at));
         } else if self.is_met(leads) {
-            self.twin(leads, (dir.ino, at), false);
+            self.twin(leads, dir.ino, at, false);
         }
         if self.meet(leads, dir.ino) {
             self.paths.insert(leads, (dir.ino, name.to_vec()));

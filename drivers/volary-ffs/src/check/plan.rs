@@ -369,7 +369,8 @@ pub(super) fn beyond(reader: &Reader<'_>, inode: &Inode) -> Result<Beyond> {
                 behind(
                     reader,
                     inode,
-                    (pointer, level as u32),
+                    pointer,
+                    level as u32,
                     count - first,
                     &mut found,
                 )?;
@@ -386,7 +387,8 @@ pub(super) fn beyond(reader: &Reader<'_>, inode: &Inode) -> Result<Beyond> {
 fn behind(
     reader: &Reader<'_>,
     inode: &Inode,
-    (pointer, level): (u64, u32),
+    pointer: u64,
+    level: u32,
     keep: u64,
     found: &mut Beyond,
 ) -> Result<()> {
@@ -411,7 +413,8 @@ fn behind(
             _ => u32::get(volume.order, &bytes, within).into(),
         };
         if below != 0 {
-            behind(reader, inode, (below, level - 1), keep - last * each, found)?;
+            let keep = keep - last * each;
+            behind(reader, inode, below, level - 1, keep, found)?;
         }
     }
     Ok(())

@@ -126,7 +126,7 @@ impl Pointers {
             let held = swept.holes.len() + swept.again.len() + swept.shared.len();
             let room = self.fixes + held < MENDED_MAX;
             Ok(match &pointer.block {
-                Ok(block) if !pointer.is_junk => swept.good(reader, pointer, block, (inodes, room)),
+                Ok(block) if !pointer.is_junk => swept.good(reader, pointer, block, inodes, room),
                 _ => swept.bad(reader, inode, pointer, room),
             })
         })?;
@@ -137,7 +137,7 @@ impl Pointers {
                 "inode {ino}: {count} of its fragments belong to others too, the first is {first}"
             );
             let repair = shared_repair(&swept.shared);
-            self.note(inode, "duplicate-blocks", message, (repair, swept.shared));
+            self.note(inode, "duplicate-blocks", message, repair, swept.shared);
         }
         Ok(swept.taken)
     }
@@ -151,7 +151,7 @@ impl Pointers {
         fields: likely::Fields,
     ) {
         let fix = Fix::Likely(fields);
-        self.note(inode, code, message, (fields.to_string(), vec![fix]));
+        self.note(inode, code, message, fields.to_string(), vec![fix]);
     }
 
     /// Notes a directory whose content is not one. It counts as a file if its entry says so. On a
@@ -164,35 +164,30 @@ impl Pointers {
             true => Fix::Likely(fields),
             false => Fix::IfNamed(fields),
         };
-        self.note(inode, "inode", message, (fields.to_string(), vec![fix]));
+        self.note(inode, "inode", message, fields.to_string(), vec![fix]);
     }
 
     /// Notes an invalid inode that holds nothing. The repair frees it.
     pub(super) fn nothing(&mut self, inode: &Inode, message: String) {
         let repair = "the inode is freed".to_owned();
-        self.note(inode, "inode", message, (repair, vec![Fix::Free]));
+        self.note(inode, "inode", message, repair, vec![Fix::Free]);
     }
 
     /// Notes a snapshot that the superblock does not know.
     pub(super) fn no_snapshot(&mut self, inode: &Inode) {
         let message = format!("inode {} says that it is a snapshot", inode.ino);
         let fix = Fix::Flags(inode.flags & !SF_SNAPSHOT);
-        self.note(inode, "flags", message, (String::new(), vec![fix]));
+        self.note(inode, "flags", message, String::new(), vec![fix]);
     }
 
     /// Notes an inode with invalid extended attributes.
     pub(super) fn bare(&mut self, inode: &Inode, message: String) {
-        self.note(
-            inode,
-            "attributes",
-            message,
-            (String::new(), vec![Fix::Bare]),
-        );
+        self.note(inode, "attributes", message, String::new(), vec![Fix::Bare]);
     }
 
     /// Notes the first owner of blocks that other inodes claim too. It keeps them.
     pub(super) fn shared(&mut self, inode: &Inode, message: String) {
-        self.note(inode, "shared-blocks", message, Default::default());
+        self.note(inode, "shared-blocks", message, String::new(), Vec::new());
     }
 
     /// Notes pointers of one inode that are out of range.
@@ -226,7 +221,7 @@ impl Pointers {
             repair = join(&repair, &words);
             fixes.push(fix);
         }
-        self.note(inode, "bad-block", message, (repair, fixes));
+        self.note(inode, "bad-block", message, repair, fixes);
     }
 
     fn note(
@@ -234,7 +229,8 @@ impl Pointers {
         inode: &Inode,
         code: &'static str,
         message: String,
-        (repair, fixes): (String, Vec<Fix>),
+        repair: String,
+        fixes: Vec<Fix>,
     ) {
         self.fixes += fixes.len();
         self.all.push(Wrong {
@@ -344,7 +340,8 @@ impl Swept {
         reader: &Reader<'_>,
         pointer: &Pointer,
         block: &Block,
-        (inodes, room): (&mut Inodes, bool),
+        inodes: &mut Inodes,
+        room: bool,
     ) -> Below {
         self.taken.fragments += block.fragments;
         if pointer.is_unreadable {

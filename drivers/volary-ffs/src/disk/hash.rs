@@ -75,7 +75,7 @@ impl Hashes {
     pub(crate) fn check_group(self, order: Order, at: u64, bytes: &[u8]) -> Result<()> {
         match self.is_lenient || self.is_group_right(order, bytes) {
             true => Ok(()),
-            false => Err(wrong("cg_ckhash", order, (at, bytes), CG_CKHASH)),
+            false => Err(wrong("cg_ckhash", order, at, bytes, CG_CKHASH)),
         }
     }
 
@@ -98,7 +98,7 @@ impl Hashes {
     pub(crate) fn check_inode(self, order: Order, at: u64, bytes: &[u8]) -> Result<()> {
         match self.is_lenient || self.is_inode_right(order, bytes) {
             true => Ok(()),
-            false => Err(wrong("di_ckhash", order, (at, bytes), DI_CKHASH)),
+            false => Err(wrong("di_ckhash", order, at, bytes, DI_CKHASH)),
         }
     }
 }
@@ -125,8 +125,8 @@ pub(crate) fn check_superblock(found: &Found) -> Result<()> {
     match is_superblock_right(found) {
         true => Ok(()),
         false => {
-            let there = (found.at, found.bytes.as_slice());
-            Err(wrong("fs_ckhash", found.order, there, sb::CKHASH))
+            let (order, bytes) = (found.order, &found.bytes);
+            Err(wrong("fs_ckhash", order, found.at, bytes, sb::CKHASH))
         }
     }
 }
@@ -135,7 +135,9 @@ fn is_in_use(order: Order, bytes: &[u8]) -> bool {
     u16::get(order, bytes, 0) != 0
 }
 
-fn wrong(name: &'static str, order: Order, (at, bytes): (u64, &[u8]), field: usize) -> Error {
+/// Returns the error for the hash in the field at byte `field` of a structure at byte `at` of the
+/// device.
+fn wrong(name: &'static str, order: Order, at: u64, bytes: &[u8], field: usize) -> Error {
     let found = format!("{:#x}", u32::get(order, bytes, field));
     let expected = format!("{:#x}; fsck makes it anew", hash(bytes, field));
     Error::corrupt(name, at.saturating_add(field as u64), found, expected)

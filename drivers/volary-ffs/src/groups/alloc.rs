@@ -95,7 +95,7 @@ impl Alloc {
     /// Returns the place that the policy prefers for block `lbn` of a file. `before` is where the
     /// block before it lies, if it exists.
     pub(crate) fn wish(&self, volume: &Volume, ino: u32, lbn: u64, before: Option<u64>) -> Wish {
-        self.policy.block(volume, &self.summary, (ino, lbn), before)
+        self.policy.block(volume, &self.summary, ino, lbn, before)
     }
 
     /// Returns whether the fragments at `first` were allocated since the last commit, so that
@@ -200,7 +200,7 @@ impl Alloc {
         wish: Wish,
     ) -> Result<Run> {
         loop {
-            if let Some(run) = self.take_outside(reader, (count, room), wish)? {
+            if let Some(run) = self.take_outside(reader, count, room, wish)? {
                 return Ok(run);
             }
             if self.kept.give_all_back().is_none() {
@@ -213,7 +213,8 @@ impl Alloc {
     fn take_outside(
         &mut self,
         reader: &Reader<'_>,
-        (count, room): (u64, u64),
+        count: u64,
+        room: u64,
         wish: Wish,
     ) -> Result<Option<Run>> {
         let volume = reader.volume;
@@ -223,7 +224,7 @@ impl Alloc {
             if blocks <= 0 && (room == volume.frag || fragments < enough) {
                 continue;
             }
-            if let Some(index) = self.take_in(reader, number, (count, room), wish)? {
+            if let Some(index) = self.take_in(reader, number, count, room, wish)? {
                 let first = volume.base(number) + index;
                 self.fresh.insert(first);
                 return Ok(Some(Run { first, count }));
@@ -237,7 +238,8 @@ impl Alloc {
         &mut self,
         reader: &Reader<'_>,
         number: u64,
-        (count, room): (u64, u64),
+        count: u64,
+        room: u64,
         wish: Wish,
     ) -> Result<Option<u64>> {
         let volume = reader.volume;

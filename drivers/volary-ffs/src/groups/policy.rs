@@ -115,7 +115,8 @@ impl Policy {
         &self,
         volume: &Volume,
         summary: &Summary,
-        (ino, lbn): (u32, u64),
+        ino: u32,
+        lbn: u64,
         before: Option<u64>,
     ) -> Wish {
         let own = u64::from(ino) / volume.ipg;
@@ -156,7 +157,8 @@ impl Policy {
     pub(crate) fn of_cluster(
         &self,
         volume: &Volume,
-        (ino, lbn): (u32, u64),
+        ino: u32,
+        lbn: u64,
         before: Option<u64>,
         first: u64,
     ) -> Wish {

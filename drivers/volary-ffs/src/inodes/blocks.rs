@@ -3,6 +3,7 @@
 use crate::disk::ondisk::{CG_INITEDIBLK_AT, CG_MAGIC, CG_MAGIC_AT, CgHeader, Stored, UFS_NDADDR};
 use crate::disk::volume::{Variant, Volume};
 use crate::inodes::inode::Inode;
+use std::ops::Range;
 use volary_block::Cache;
 use volary_core::{Error, FileKind, Kind, Result};
 
@@ -95,7 +96,7 @@ impl Reader<'_> {
         len: u64,
         each: &mut dyn FnMut(Run) -> Result<()>,
     ) -> Result<()> {
-        self.some_runs(inode, (offset, len), u64::MAX, each)
+        self.some_runs(inode, offset..offset.saturating_add(len), u64::MAX, each)
             .map(drop)
     }
 
@@ -107,24 +108,24 @@ impl Reader<'_> {
     pub(crate) fn some_runs(
         &self,
         inode: &Inode,
-        (offset, len): (u64, u64),
+        bytes: Range<u64>,
         pointers: u64,
         each: &mut dyn FnMut(Run) -> Result<()>,
     ) -> Result<u64> {
-        let end = offset.saturating_add(len).min(inode.size);
-        if offset >= end {
+        let (start, end) = (bytes.start, bytes.end.min(inode.size));
+        if start >= end {
             return Ok(end);
         }
         let mut join = Join {
-            start: offset,
+            start,
             end,
             pending: None,
             each,
         };
         let bsize = self.volume.bsize;
-        let range = (offset / bsize, end.div_ceil(bsize));
+        let blocks = start / bsize..end.div_ceil(bsize);
         let (mut left, mut stopped) = (pointers, None);
-        let walked = self.walk(inode, range, &mut |piece| {
+        let walked = self.walk(inode, blocks, &mut |piece| {
             let lbn = match piece {
                 Piece::Hole { lbn, .. } | Piece::Data { lbn, .. } => lbn,
                 Piece::Pointers { .. } => return Ok(()),
@@ -178,7 +179,7 @@ impl Reader<'_> {
             return Ok(());
         }
         let count = inode.size.div_ceil(self.volume.bsize);
-        self.walk(inode, (0, count), &mut |piece| match piece {
+        self.walk(inode, 0..count, &mut |piece| match piece {
             Piece::Hole { .. } => Ok(()),
             Piece::Data { block, .. } | Piece::Pointers { block } => each(block),
         })
@@ -206,28 +207,27 @@ impl Reader<'_> {
         })
     }
 
-    /// Calls `each` for blocks `range` of a file, in order.
+    /// Calls `each` for some blocks of a file, in order.
     fn walk(
         &self,
         inode: &Inode,
-        range: (u64, u64),
+        blocks: Range<u64>,
         each: &mut dyn FnMut(Piece) -> Result<()>,
     ) -> Result<()> {
         let mut walk = Walk {
             reader: self,
             inode,
-            range,
+            blocks: blocks.clone(),
             left: self.volume.size / self.volume.frag + 1,
             each,
         };
-        let (from, to) = range;
         let direct = inode.db.iter().zip(0..);
-        for (&first, lbn) in direct.filter(|(_, lbn)| (from..to).contains(lbn)) {
+        for (&first, lbn) in direct.filter(|(_, lbn)| blocks.contains(lbn)) {
             walk.data(lbn, first)?;
         }
         let mut first = UFS_NDADDR;
         for (&pointer, level) in inode.ib.iter().zip(1..) {
-            if first >= to {
+            if first >= blocks.end {
                 break;
             }
             walk.indirect(pointer, level, first)?;
@@ -288,7 +288,7 @@ struct Walk<'a> {
     reader: &'a Reader<'a>,
     inode: &'a Inode,
     /// The blocks to visit.
-    range: (u64, u64),
+    blocks: Range<u64>,
     /// How many more blocks can come: a file has no more than its volume.
     left: u64,
     each: &'a mut dyn FnMut(Piece) -> Result<()>,
@@ -330,7 +330,7 @@ impl Walk<'_> {
     /// Visits the blocks below an indirect block. `first` is the first of them in the file.
     fn indirect(&mut self, pointer: u64, level: u32, first: u64) -> Result<()> {
         let (each_is, end) = (self.span(level - 1), first.saturating_add(self.span(level)));
-        let (from, to) = (self.range.0.max(first), self.range.1.min(end));
+        let (from, to) = (self.blocks.start.max(first), self.blocks.end.min(end));
         if from >= to {
             return Ok(());
         }

@@ -80,7 +80,7 @@ pub(crate) fn sweep(
     for (at, &first) in inode.extb.iter().enumerate() {
         let fragments = ext.min(volume.bsize).div_ceil(volume.fsize);
         if fragments > 0 {
-            sweep.data(Slot::Attributes(at), "di_extb", (first, fragments), 0..0)?;
+            sweep.data(Slot::Attributes(at), "di_extb", first, fragments, 0..0)?;
         }
         ext -= ext.min(volume.bsize);
     }
@@ -89,12 +89,12 @@ pub(crate) fn sweep(
     }
     for (at, (&first, lbn)) in inode.db.iter().zip(0..count).enumerate() {
         let fragments = inode.block_len(volume, lbn) / volume.fsize;
-        sweep.data(Slot::Direct(at), "di_db", (first, fragments), lbn..lbn + 1)?;
+        sweep.data(Slot::Direct(at), "di_db", first, fragments, lbn..lbn + 1)?;
     }
     let mut lbn = UFS_NDADDR;
     for (at, (&first, level)) in inode.ib.iter().zip(1..).enumerate() {
         if lbn < count {
-            sweep.indirect(Slot::Indirect(at), (first, level), lbn)?;
+            sweep.indirect(Slot::Indirect(at), first, level, lbn)?;
         }
         lbn = lbn.saturating_add(volume.nindir.saturating_pow(level));
     }
@@ -114,7 +114,8 @@ impl Sweep<'_> {
         &mut self,
         slot: Slot,
         what: &'static str,
-        (first, fragments): (u64, u64),
+        first: u64,
+        fragments: u64,
         blocks: Range<u64>,
     ) -> Result<()> {
         if first == 0 {
@@ -134,7 +135,7 @@ impl Sweep<'_> {
         (self.each)(&pointer).map(drop)
     }
 
-    fn indirect(&mut self, slot: Slot, (first, level): (u64, u32), lbn: u64) -> Result<()> {
+    fn indirect(&mut self, slot: Slot, first: u64, level: u32, lbn: u64) -> Result<()> {
         let volume = self.reader.volume;
         if first == 0 {
             return Ok(());
@@ -173,8 +174,8 @@ impl Sweep<'_> {
             let slot = Slot::At(start.saturating_add(index * width));
             let lbn = lbn + index * each_is;
             match level {
-                1 => self.data(slot, "di_ib", (pointer, volume.frag), lbn..lbn + 1)?,
-                _ => self.indirect(slot, (pointer, level - 1), lbn)?,
+                1 => self.data(slot, "di_ib", pointer, volume.frag, lbn..lbn + 1)?,
+                _ => self.indirect(slot, pointer, level - 1, lbn)?,
             }
         }
         Ok(())

@@ -85,12 +85,15 @@ pub(crate) fn changed(
     order: Order,
     inode: &Inode,
     before: &[u8],
-    (name, value): (&[u8], Option<&[u8]>),
+    name: &[u8],
+    value: Option<&[u8]>,
 ) -> Result<Vec<u8>> {
     let known = EXTATTR_NAMESPACES.iter();
     let split = |(space, prefix): &(u8, &[u8])| Some((*space, name.strip_prefix(*prefix)?));
     let (space, short) = known.filter_map(split).next().ok_or(Kind::Unsupported)?;
-    let name_len = u8::try_from(short.len()).map_err(|_| Kind::NameTooLong)?;
+    if short.len() > usize::from(u8::MAX) {
+        return Err(Kind::NameTooLong.into());
+    }
     let (mut after, mut rest, mut was_there) = (Vec::new(), before, false);
     while rest.len() > EXTATTR_HEAD {
         let len = usize::try_from(u32::get(order, rest, 0)).unwrap_or(usize::MAX);
@@ -111,7 +114,7 @@ pub(crate) fn changed(
         rest = later;
     }
     match value {
-        Some(value) => after.extend(stored(order, (space, short, name_len), value)),
+        Some(value) => after.extend(stored(order, space, short, value)),
         None if !was_there => return Err(Kind::NoXattr.into()),
         None => {}
     }
@@ -209,7 +212,7 @@ pub(crate) fn shown_value(order: Order, name: &[u8], stored: Vec<u8>) -> Result<
 }
 
 /// Returns the stored form of an attribute.
-fn stored(order: Order, (space, name, name_len): (u8, &[u8], u8), value: &[u8]) -> Vec<u8> {
+fn stored(order: Order, space: u8, name: &[u8], value: &[u8]) -> Vec<u8> {
     let content = (EXTATTR_HEAD + name.len()).next_multiple_of(8);
     let len = (content + value.len()).next_multiple_of(8);
     let mut bytes = vec![0; EXTATTR_HEAD];
@@ -217,6 +220,7 @@ fn stored(order: Order, (space, name, name_len): (u8, &[u8], u8), value: &[u8]) 
     space.put(order, &mut bytes, 4);
     let pad = u8::try_from(len - content - value.len()).unwrap_or(0);
     pad.put(order, &mut bytes, 5);
+    let name_len = u8::try_from(name.len()).unwrap_or(u8::MAX);
     name_len.put(order, &mut bytes, 6);
     bytes.extend_from_slice(name);
     bytes.resize(content, 0);

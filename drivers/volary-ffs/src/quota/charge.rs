@@ -43,7 +43,7 @@ impl<'a> Charges<'a> {
         let mut passed = Vec::new();
         for of in self.quotas.on() {
             for (id, delta) in deltas(files, of) {
-                self.charge_one(files, (of, id), delta, &mut passed)?;
+                self.charge_one(files, of, id, delta, &mut passed)?;
             }
         }
         for one in &passed {
@@ -93,7 +93,8 @@ impl<'a> Charges<'a> {
     fn charge_one(
         &mut self,
         files: &Files<'_>,
-        (of, id): (QuotaOf, u32),
+        of: QuotaOf,
+        id: u32,
         delta: [i64; 2],
         passed: &mut Vec<Passed>,
     ) -> Step<()> {
@@ -109,7 +110,7 @@ impl<'a> Charges<'a> {
             if id == 0 {
                 // Root has no limits, and its record holds the grace times.
                 share.used = share.used.saturating_add_signed(delta);
-            } else if !share.count(delta, (files.edit.now.secs, grace), files.room.is_root) {
+            } else if !share.count(delta, files.edit.now.secs, grace, files.room.is_root) {
                 return Err(Kind::Quota.into());
             }
             if id != 0 && share.is_over() && !was_over {

@@ -201,7 +201,7 @@ impl Share {
 
     /// Adds `delta` to the usage at time `now`, where `grace` is the grace of the soft limit.
     /// Returns false, and changes nothing, if a limit refuses it. With `force`, no limit refuses.
-    pub(crate) fn count(&mut self, delta: i64, (now, grace): (i64, Grace), force: bool) -> bool {
+    pub(crate) fn count(&mut self, delta: i64, now: i64, grace: Grace, force: bool) -> bool {
         let used = self.used.saturating_add_signed(delta);
         let is_over = |used: u64| self.soft != 0 && used >= self.soft;
         let begins = is_over(used) && (!is_over(self.used) || self.time == 0);
@@ -292,23 +292,23 @@ mod tests {
             hard: 7,
             ..Share::default()
         };
-        assert!(share.count(3, (100, Grace::Secs(10)), false));
+        assert!(share.count(3, 100, Grace::Secs(10), false));
         assert_eq!(share.time, 0);
-        assert!(share.count(1, (100, Grace::Secs(10)), false));
+        assert!(share.count(1, 100, Grace::Secs(10), false));
         assert_eq!((share.used, share.time), (4, 110));
         assert!(
-            share.count(1, (110, Grace::Secs(10)), false),
+            share.count(1, 110, Grace::Secs(10), false),
             "the last moment"
         );
-        assert!(!share.count(1, (111, Grace::Secs(10)), false));
+        assert!(!share.count(1, 111, Grace::Secs(10), false));
         assert!(
-            !share.count(2, (105, Grace::Secs(10)), false),
+            !share.count(2, 105, Grace::Secs(10), false),
             "the hard limit"
         );
-        assert!(share.count(5, (111, Grace::Secs(10)), true), "root");
-        assert!(share.count(-8, (111, Grace::Secs(10)), false));
+        assert!(share.count(5, 111, Grace::Secs(10), true), "root");
+        assert!(share.count(-8, 111, Grace::Secs(10), false));
         assert_eq!((share.used, share.time), (2, 0));
-        assert!(share.count(2, (200, Grace::Secs(10)), false));
+        assert!(share.count(2, 200, Grace::Secs(10), false));
         assert_eq!(share.time, 210);
     }
 }

@@ -56,6 +56,13 @@ impl Chunk {
     }
 }
 
+/// What an entry leads to.
+#[derive(Clone, Copy)]
+pub(crate) struct Leads {
+    pub(crate) ino: u32,
+    pub(crate) kind: FileKind,
+}
+
 /// The entries of a directory.
 pub(crate) struct Entries<'e, 'a> {
     pub(crate) file: File<'e, 'a>,
@@ -77,7 +84,7 @@ impl<'a> Entries<'_, 'a> {
     ///
     /// # Errors
     /// `NoSpace`; `Corrupt`; `Io`.
-    pub(crate) fn add(&mut self, name: &[u8], (ino, kind): (u32, FileKind)) -> Step<u64> {
+    pub(crate) fn add(&mut self, name: &[u8], leads: Leads) -> Step<u64> {
         let need = needed(name.len());
         let start = match self.lookup.room(&self.file.map.inode()?, need)? {
             Some(start) => start,
@@ -95,7 +102,7 @@ impl<'a> Entries<'_, 'a> {
                 bytes.copy_from_slice(name);
             }
         }
-        set_leads(self.volume(), &mut chunk.bytes, start, (ino, kind));
+        set_leads(self.volume(), &mut chunk.bytes, start, leads);
         set_name_length(self.volume(), &mut chunk.bytes, start, name.len());
         self.put_chunk(&chunk)?;
         let mut indexes = self.lookup.indexes.lock();
@@ -110,12 +117,7 @@ impl<'a> Entries<'_, 'a> {
     ///
     /// # Errors
     /// `Corrupt`; `Io`.
-    pub(crate) fn redirect(
-        &mut self,
-        at: u64,
-        leads: (u32, FileKind),
-        stage: Option<Stage>,
-    ) -> Step<u64> {
+    pub(crate) fn redirect(&mut self, at: u64, leads: Leads, stage: Option<Stage>) -> Step<u64> {
         let mut chunk = self.chunk(at)?;
         let within = usize::try_from(at - chunk.start).unwrap_or(0);
         set_leads(self.volume(), &mut chunk.bytes, within, leads);
@@ -282,10 +284,10 @@ fn set_length(volume: &Volume, bytes: &mut [u8], at: usize, len: usize) {
     len.put(volume.order, bytes, at + 4);
 }
 
-fn set_leads(volume: &Volume, bytes: &mut [u8], at: usize, (ino, kind): (u32, FileKind)) {
-    ino.put(volume.order, bytes, at);
+fn set_leads(volume: &Volume, bytes: &mut [u8], at: usize, leads: Leads) {
+    leads.ino.put(volume.order, bytes, at);
     if volume.has_types {
-        dir::d_type(kind).put(volume.order, bytes, at + 6);
+        dir::d_type(leads.kind).put(volume.order, bytes, at + 6);
     }
 }
 

@@ -9,7 +9,7 @@ use crate::inodes::inode::Inode;
 use crate::inodes::node::Opens;
 use crate::inodes::store::Instead;
 use crate::quota::Charges;
-use crate::tree::entries::Entries;
+use crate::tree::entries::{Entries, Leads};
 use volary_core::{Error, FileKind, Kind, Name, NodeId, Result, SetAttr};
 use volary_ondisk::inodes::Inode as _;
 
@@ -126,8 +126,9 @@ impl<'a> Tree<'a> {
         if matches!(new, New::Dir) {
             self.files.edit.add_links(dir.ino, 1)?;
         }
-        let leads = (ino, new.kind());
-        self.entries(dir.ino).add(name.as_bytes(), leads)?;
+        let kind = new.kind();
+        self.entries(dir.ino)
+            .add(name.as_bytes(), Leads { ino, kind })?;
         Ok(self.files.edit.inode(ino)?)
     }
 
@@ -192,7 +193,10 @@ impl<'a> Tree<'a> {
         }
         self.files.edit.check_links(&inode)?;
         self.files.edit.add_links(inode.ino, 1)?;
-        let leads = (inode.ino, self.files.edit.kind_of(inode.ino)?);
+        let leads = Leads {
+            ino: inode.ino,
+            kind: self.files.edit.kind_of(inode.ino)?,
+        };
         self.entries(dir.ino).add(name.as_bytes(), leads)?;
         Ok(self.files.edit.inode(inode.ino)?)
     }
@@ -307,8 +311,12 @@ impl<'a> Tree<'a> {
     /// # Errors
     /// `Corrupt`; `Io`.
     pub(crate) fn set_parent(&mut self, dir: u32, at: u64, parent: u32) -> Step<()> {
+        let leads = Leads {
+            ino: parent,
+            kind: FileKind::Dir,
+        };
         self.entries(dir)
-            .redirect(at, (parent, FileKind::Dir), Some(PARENTS))
+            .redirect(at, leads, Some(PARENTS))
             .map(drop)
     }
 

@@ -4,6 +4,7 @@ use crate::change::edit::{Step, Stop};
 use crate::change::epoch::REMOVALS;
 use crate::disk::ondisk::UFS_ROOTINO;
 use crate::inodes::inode::Inode;
+use crate::tree::entries::Leads;
 use crate::tree::names::{Found, Tree};
 use volary_core::{Error, FileKind, Kind, Name, NodeId, RenameFlags, Result};
 use volary_ondisk::rename::{self, Target, Task};
@@ -14,8 +15,10 @@ use volary_ondisk::rename::{self, Target, Task};
 /// Those of [`FileSystem::rename`](volary_core::FileSystem::rename).
 pub(crate) fn rename(
     tree: &mut Tree<'_>,
-    (from, name): (NodeId, Name<'_>),
-    (to, new_name): (NodeId, Name<'_>),
+    from: NodeId,
+    name: Name<'_>,
+    to: NodeId,
+    new_name: Name<'_>,
     flags: RenameFlags,
 ) -> Step<()> {
     if flags == RenameFlags::SWAP {
@@ -140,7 +143,8 @@ impl Move<'_, '_> {
 
     /// Makes the new name lead to the node. Returns the sector.
     fn put_name(&mut self, kind: FileKind) -> Step<u64> {
-        let (leads, target) = ((self.old.node.ino, kind), self.target.ino);
+        let (ino, target) = (self.old.node.ino, self.target.ino);
+        let leads = Leads { ino, kind };
         match &self.new {
             Some(new) => {
                 let sector = self.tree.entries(target).redirect(new.at, leads, None)?;

@@ -1,11 +1,12 @@
 //! Opens of an attached volume.
 
-use super::{Attached, State, by};
+use super::{Attached, State};
 use crate::change::edit::{Step, Stop};
 use crate::inodes::blocks::Reader;
 use crate::inodes::inode::Inode;
 use crate::inodes::node::{Node, Open};
 use crate::tree::names::Tree;
+use std::ops::Range;
 use volary_block::Stage;
 use volary_core::{Ctx, Error, Extent, FileKind, Kind, Mode, NodeId, OpenId, Place, Result};
 
@@ -104,7 +105,7 @@ impl Attached {
             }
             return Ok(());
         }
-        let Some(mut tree) = self.tree(state, by(cx)) else {
+        let Some(mut tree) = self.tree(state, cx.now, cx.cred.is_root()) else {
             return Ok(());
         };
         let released = tree.release(ino).and_then(|()| tree.charge());
@@ -128,12 +129,12 @@ impl Attached {
     pub(crate) fn extents(
         &self,
         open: OpenId,
-        (offset, len): (u64, u64),
+        bytes: Range<u64>,
         out: &mut Vec<Extent>,
     ) -> Result<()> {
         self.look(|state, reader| {
             let inode = state.nodes.load(&reader, state.opened(open)?.id)?;
-            self.extents_of(&reader, &inode, (offset, len), out)
+            self.extents_of(&reader, &inode, bytes, out)
         })
     }
 
@@ -145,14 +146,14 @@ impl Attached {
         &self,
         reader: &Reader<'_>,
         inode: &Inode,
-        (offset, len): (u64, u64),
+        bytes: Range<u64>,
         out: &mut Vec<Extent>,
     ) -> Result<()> {
         if self.takes_changes() {
             self.cache.write_stage(Stage::DATA)?;
         }
-        let range = (offset, len);
-        let known = reader.some_runs(inode, range, POINTERS_MAX, &mut |run| {
+        let end = bytes.end.min(inode.size);
+        let known = reader.some_runs(inode, bytes, POINTERS_MAX, &mut |run| {
             out.push(Extent {
                 offset: run.offset,
                 len: run.len,
@@ -160,7 +161,6 @@ impl Attached {
             });
             Ok(())
         })?;
-        let end = offset.saturating_add(len).min(inode.size);
         // The rest is not known yet. The caller can ask again from there.
         if known < end {
             out.push(Extent {

@@ -12,7 +12,9 @@ impl Names<'_, '_> {
         all.sort_unstable();
         for (ino, names) in all {
             if ino == UFS_ROOTINO {
-                names.iter().for_each(|&at| self.twin(ino, at, false));
+                for &(dir, at) in &names {
+                    self.twin(ino, dir, at, false);
+                }
                 continue;
             }
             let leads = self.parents.get(&ino).copied();
@@ -24,19 +26,19 @@ impl Names<'_, '_> {
             }
             let moved = names.len() == 2 && named(&keep);
             for &(dir, at) in names.iter().filter(|at| **at != keep) {
-                self.twin(ino, (dir, at), moved);
+                self.twin(ino, dir, at, moved);
             }
-            if let Some(leads) = leads.filter(|leads| leads.0 != keep.0) {
-                self.wrong_dots(ino, b"..", leads, keep.0);
+            if let Some((leads, at)) = leads.filter(|leads| leads.0 != keep.0) {
+                self.wrong_dots(ino, b"..", leads, at, keep.0);
             }
         }
         let root = self.parents.get(&UFS_ROOTINO).copied();
-        if let Some(leads) = root.filter(|leads| leads.0 != UFS_ROOTINO) {
-            self.wrong_dots(UFS_ROOTINO, b"..", leads, UFS_ROOTINO);
+        if let Some((leads, at)) = root.filter(|leads| leads.0 != UFS_ROOTINO) {
+            self.wrong_dots(UFS_ROOTINO, b"..", leads, at, UFS_ROOTINO);
         }
     }
 
-    pub(super) fn twin(&mut self, ino: u32, (dir, at): (u32, u64), moved: bool) {
+    pub(super) fn twin(&mut self, ino: u32, dir: u32, at: u64, moved: bool) {
         let message = format!("directory {ino} has another name as well");
         let severity = match moved {
             true => Severity::Crash,
