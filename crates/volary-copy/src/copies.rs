@@ -111,7 +111,7 @@ impl Copies {
             losses: Losses::new(self.told),
             images,
         };
-        let sides = (self.links.made(), shared.losses.clone());
+        let (made, losses) = (self.links.made(), shared.losses.clone());
         let count = origins.len();
         match target {
             Target::Output { to, place } => {
@@ -125,7 +125,7 @@ impl Copies {
             Target::Host(path) => {
                 let HostTarget { dir, name } = HostTarget::of(&path, count)?;
                 let images = shared.images.clone();
-                let mut sink = HostSink::new(&dir, how, images, sides, observer)?;
+                let mut sink = HostSink::new(&dir, how, images, made, losses, observer)?;
                 self.pump(named(origins, name.as_deref())?, &mut sink, how, &shared)
             }
             Target::Volume(place) => {
@@ -140,9 +140,10 @@ impl Copies {
                         into.refuse(from, &session)?;
                     }
                 }
-                let VolumeTarget { dir, at, name } = into;
-                let mut sink = VolumeSink::new(session, dir, at, how, is_same, sides, observer);
-                self.pump(named(origins, name.as_deref())?, &mut sink, how, &shared)
+                let mut sink =
+                    VolumeSink::new(session, &into, how, is_same, made, losses, observer);
+                let jobs = named(origins, into.name.as_deref())?;
+                self.pump(jobs, &mut sink, how, &shared)
             }
         }
     }
@@ -206,21 +207,19 @@ impl Job<'_> {
         shared: &Shared<'_>,
         links: &mut Links,
     ) -> Done {
-        let which = (how.recursive, how.dereference);
         let name = self.name.as_deref();
         match &mut self.origin {
-            Origin::Host(path) => HostSource::new(outlet, which, shared, links).tree(path, name),
+            Origin::Host(path) => HostSource::new(outlet, how, shared, links).tree(path, name),
             Origin::Input { from, place } => {
                 let input = Input {
                     from: &mut **from,
                     place,
                 };
-                let mut source = HostSource::new(outlet, which, shared, links);
+                let mut source = HostSource::new(outlet, how, shared, links);
                 source.input(input, name.unwrap_or_default(), how.now)
             }
             Origin::Volume(place) => {
-                let volume = (place.session.clone(), place.device.clone());
-                let mut source = VolumeSource::new(outlet, volume, which, shared, links);
+                let mut source = VolumeSource::new(outlet, place, how, shared, links);
                 source.tree(&place.at(), name)
             }
         }

@@ -249,12 +249,12 @@ impl Folder {
             mode = given(meta, |uid, gid| rustix::fs::fchown(fd, uid, gid))?;
         }
         for (xattr, value) in xattrs {
-            self.set_xattr(fd, name, (xattr, value))?;
+            self.set_xattr(fd, name, xattr, value)?;
         }
         let hiding = meta.dos.unwrap_or(0) & xattrs::DOS_HIDING;
         if hiding != 0 && self.losses.tells(Loss::Dos) {
             let value = xattrs::dos_value(meta.dos.unwrap_or(0));
-            self.set_xattr(fd, name, (xattrs::DOS, &value))?;
+            self.set_xattr(fd, name, xattrs::DOS, &value)?;
         }
         if preserve {
             rustix::fs::fchmod(fd, Mode::from_raw_mode(mode))?;
@@ -280,7 +280,8 @@ impl Folder {
         &self,
         fd: BorrowedFd<'_>,
         at: &[u8],
-        (name, value): (&[u8], &[u8]),
+        name: &[u8],
+        value: &[u8],
     ) -> Result<(), Errno> {
         match rustix::fs::fsetxattr(fd, name, value, XattrFlags::empty()) {
             Err(e @ (Errno::DQUOT | Errno::IO | Errno::ROFS)) => return Err(e),

@@ -2,6 +2,7 @@
 //! twice, and each file costs an open, a stat, a read and a close.
 
 use super::content::{Bytes, Content, Unread};
+use super::how::CopyOptions;
 use super::links::{Id, Links};
 use super::losses::{Loss, Losses};
 use super::stream::{Meta, Outlet, Piece, Pieces};
@@ -87,14 +88,14 @@ impl<'a, 'scope, 'env> HostSource<'a, 'scope, 'env> {
     /// Returns a source that reads into `to`.
     pub(crate) fn new(
         to: &'a mut Outlet<'scope, 'env>,
-        (recursive, follow): (bool, bool),
+        how: &CopyOptions,
         shared: &'a Shared<'a>,
         links: &'a mut Links,
     ) -> Self {
         Self {
             to,
-            recursive,
-            follow,
+            recursive: how.recursive,
+            follow: how.dereference,
             shared,
             links,
             path: Vec::new(),

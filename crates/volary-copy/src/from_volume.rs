@@ -3,12 +3,13 @@
 use super::content::{Bytes, Content, Unread};
 use super::from_host::Shared;
 use super::host_range::{HostRange, Places};
+use super::how::CopyOptions;
 use super::links::{Id, Links};
 use super::losses::Loss;
 use super::stream::{Meta, Outlet};
 use super::xattrs::{ROOM, is_virtual};
 use crate::failure::{And, Done, Failure, Why};
-use crate::place::At;
+use crate::place::{At, VolumePlace};
 use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
@@ -37,21 +38,21 @@ pub(crate) struct VolumeSource<'a, 'scope, 'env> {
 }
 
 impl<'a, 'scope, 'env> VolumeSource<'a, 'scope, 'env> {
-    /// Returns a source that reads into `to`.
+    /// Returns a source that reads from the volume of `place` into `to`.
     pub(crate) fn new(
         to: &'a mut Outlet<'scope, 'env>,
-        (session, device): (Session, Option<Arc<dyn BlockDevice>>),
-        (recursive, follow): (bool, bool),
+        place: &VolumePlace,
+        how: &CopyOptions,
         shared: &'a Shared<'a>,
         links: &'a mut Links,
     ) -> Self {
         Self {
             to,
-            ahead: Ahead::new(&session),
-            session,
-            device,
-            recursive,
-            follow,
+            ahead: Ahead::new(&place.session),
+            session: place.session.clone(),
+            device: place.device.clone(),
+            recursive: how.recursive,
+            follow: how.dereference,
             shared,
             links,
             seen: HashSet::new(),
@@ -324,7 +325,7 @@ impl Bytes for VolumeBytes<'_> {
 
     fn host_range(&mut self, range: Range<u64>) -> Option<HostRange> {
         let places = self.places.as_mut()?;
-        let found = places.find((self.open, self.node), range);
+        let found = places.find(self.open, self.node, range);
         // After a refusal, places are not asked for again.
         found.unwrap_or_else(|| {
             self.places = None;

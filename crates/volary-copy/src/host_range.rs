@@ -72,8 +72,8 @@ impl HostRange {
             return Ok(0);
         };
         let start = rustix::fs::tell(into)?;
-        give_room(into, (start, self.len));
-        let copied = copy((from, at), into, self.len, observer);
+        give_room(into, start, self.len);
+        let copied = copy(from, at, into, self.len, observer);
         if copied == 0 || self.is_there() {
             return Ok(copied);
         }
@@ -88,7 +88,7 @@ impl HostRange {
 }
 
 /// Preallocates a file's space on the host, if that pays.
-fn give_room(file: BorrowedFd<'_>, (start, len): (u64, u64)) {
+fn give_room(file: BorrowedFd<'_>, start: u64, len: u64) {
     let is_ext4 = |stat: rustix::fs::StatFs| u64::try_from(stat.f_type) == Ok(EXT4);
     if rustix::fs::fstatfs(file).is_ok_and(is_ext4) {
         // The write that follows reports any error.
@@ -96,10 +96,11 @@ fn give_room(file: BorrowedFd<'_>, (start, len): (u64, u64)) {
     }
 }
 
-/// Copies from a file to the current position of another one. Returns the number of bytes. Between
-/// two file systems, copies through a pipe inside the kernel.
+/// Copies from byte `at` of a file to the current position of another one. Returns the number of
+/// bytes. Between two file systems, copies through a pipe inside the kernel.
 fn copy(
-    (from, at): (BorrowedFd<'_>, u64),
+    from: BorrowedFd<'_>,
+    at: u64,
     into: BorrowedFd<'_>,
     len: u64,
     observer: &dyn Observer,
@@ -155,7 +156,8 @@ impl Places {
     #[expect(clippy::option_option, reason = "the outer one is who does not say")]
     pub(super) fn find(
         &mut self,
-        (open, node): (OpenId, NodeId),
+        open: OpenId,
+        node: NodeId,
         range: Range<u64>,
     ) -> Option<Option<HostRange>> {
         if !self.range.contains(&range.start) {

@@ -65,7 +65,8 @@ impl<'a> HostSink<'a> {
         path: &Path,
         how: &CopyOptions,
         images: Vec<(u64, u64)>,
-        (made, losses): (Made, Losses),
+        made: Made,
+        losses: Losses,
         observer: &'a dyn Observer,
     ) -> Done<Self> {
         let base = Folder::at(path, how, images, losses)?;
@@ -136,10 +137,10 @@ impl<'a> HostSink<'a> {
         let link = meta.link.filter(|link| link.again)?;
         let spot = self.made.get(link.id)?;
         self.xattrs.clear();
-        Some(self.make_link(name, meta, (link, spot)))
+        Some(self.make_link(name, meta, link, spot))
     }
 
-    fn make_link(&self, name: &[u8], meta: &Meta, (link, spot): (Link, Spot)) -> Done {
+    fn make_link(&self, name: &[u8], meta: &Meta, link: Link, spot: Spot) -> Done {
         let folder = self.folder()?;
         folder.check(name)?;
         let made = self.link_to(&folder, name, meta, &spot);

@@ -10,6 +10,7 @@ use super::xattrs::{self, Xattr};
 use crate::failure::{And, Done, Failure, Why};
 use crate::observer::Observer;
 use crate::place::{At, join};
+use crate::target::VolumeTarget;
 use std::collections::HashMap;
 use volary_core::{
     Attr, Caps, Create, Entry, Error, FileKind, Kind, Mode, NodeId, OpenId, SetAttr, SetTime, Time,
@@ -65,20 +66,21 @@ struct Writing {
 }
 
 impl<'a> VolumeSink<'a> {
-    /// Returns a sink that writes into the directory `dir`, which is at `at`.
+    /// Returns a sink that writes into the directory of a target.
     pub(crate) fn new(
         session: Session,
-        dir: NodeId,
-        at: At,
+        target: &VolumeTarget,
         how: &'a CopyOptions,
         same_volume: bool,
-        (made, losses): (Made, Losses),
+        made: Made,
+        losses: Losses,
         observer: &'a dyn Observer,
     ) -> Self {
         let caps = session.caps();
-        let keeps_dos = session.getattr(dir).is_ok_and(|attr| attr.dos.is_some());
+        let attr = session.getattr(target.dir);
+        let keeps_dos = attr.is_ok_and(|attr| attr.dos.is_some());
         let base = Dir {
-            node: dir,
+            node: target.dir,
             is_new: false,
             meta: None,
             xattrs: Vec::new(),
@@ -90,7 +92,7 @@ impl<'a> VolumeSink<'a> {
             how,
             caps,
             dirs: vec![base],
-            at,
+            at: target.at.clone(),
             file: None,
             same_volume,
             keeps_dos,
@@ -158,7 +160,8 @@ impl<'a> VolumeSink<'a> {
         node: NodeId,
         name: &[u8],
         meta: &Meta,
-        (xattrs, is_new): (&[Xattr], bool),
+        xattrs: &[Xattr],
+        is_new: bool,
     ) -> Result<(), Error> {
         let mut set = SetAttr {
             atime: Some(SetTime::To(meta.atime)),
@@ -173,14 +176,14 @@ impl<'a> VolumeSink<'a> {
         for (xattr, value) in xattrs {
             match xattrs::dos_of(value).filter(|_| xattr == xattrs::DOS && self.keeps_dos) {
                 Some(dos) => set.dos = Some(dos),
-                None => self.set_xattr(node, name, (xattr, value))?,
+                None => self.set_xattr(node, name, xattr, value)?,
             }
         }
         let hiding = meta.dos.unwrap_or(0) & xattrs::DOS_HIDING;
         if hiding != 0 && !self.keeps_dos && self.losses.tells(Loss::Dos) {
             if self.caps.has(Caps::XATTRS) {
                 let value = xattrs::dos_value(meta.dos.unwrap_or(0));
-                self.set_xattr(node, name, (xattrs::DOS, &value))?;
+                self.set_xattr(node, name, xattrs::DOS, &value)?;
             } else {
                 self.note(Loss::Dos, name);
             }
@@ -196,12 +199,7 @@ impl<'a> VolumeSink<'a> {
     ///
     /// # Errors
     /// Those that would affect other attributes too.
-    fn set_xattr(
-        &self,
-        node: NodeId,
-        at: &[u8],
-        (name, value): (&[u8], &[u8]),
-    ) -> Result<(), Error> {
+    fn set_xattr(&self, node: NodeId, at: &[u8], name: &[u8], value: &[u8]) -> Result<(), Error> {
         let set = self.session.setxattr(node, name, value, SetXattr::Any);
         match set.map_err(|e| (e.kind(), e)) {
             Ok(()) => {}
@@ -318,8 +316,9 @@ impl<'a> VolumeSink<'a> {
                 .map(drop),
             false => Ok(()),
         };
-        let extra = (file.xattrs.as_slice(), file.is_new);
-        let set = sized.and_then(|()| self.finish(file.node, &file.name, &file.meta, extra));
+        let set = sized.and_then(|()| {
+            self.finish(file.node, &file.name, &file.meta, &file.xattrs, file.is_new)
+        });
         let closed = session.close(file.open);
         match set.and(closed) {
             Ok(()) => {
@@ -421,8 +420,7 @@ impl Sink for VolumeSink<'_> {
         let name = name.strip_prefix(b"/").unwrap_or(name);
         self.at.path.truncate(dir.above);
         let meta = dir.meta.filter(|_| dir.is_new || self.how.preserve);
-        let extra = (dir.xattrs.as_slice(), dir.is_new);
-        let done = meta.map(|meta| self.finish(dir.node, name, &meta, extra));
+        let done = meta.map(|meta| self.finish(dir.node, name, &meta, &dir.xattrs, dir.is_new));
         let done = done.transpose().map(drop);
         done.map_err(|e| Failure::at(&self.at.with_path(whole.clone()), e))
     }
@@ -539,7 +537,7 @@ impl VolumeSink<'_> {
         let xattrs = std::mem::take(&mut self.xattrs);
         let Some(made) = made else { return Ok(()) };
         self.compare(name, &self.attr(meta), meta, &made.attr);
-        let set = self.finish(made.node, name, meta, (&xattrs, true));
+        let set = self.finish(made.node, name, meta, &xattrs, true);
         set.map_err(|e| self.fail(name, e))?;
         self.remember(made.node, name);
         if let Some(link) = meta.link {

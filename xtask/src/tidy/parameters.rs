@@ -9,7 +9,6 @@ const TUPLES: &[(&str, usize)] = &[
     ("crates/volary-bench", 16),
     ("crates/volary-bulk", 7),
     ("crates/volary-cli", 4),
-    ("crates/volary-copy", 15),
     ("crates/volary-core", 1),
     ("crates/volary-layers", 4),
     ("crates/volary-ondisk", 1),

@@ -20,7 +20,7 @@ impl HostRange {
     /// Returns a stretch for tests that do not copy it.
     pub(crate) fn nowhere() -> Self {
         let device: Arc<dyn BlockDevice> = Arc::new(MemDevice::new(512));
-        host_range(&device, &session(), (0, 512))
+        host_range(&device, &session(), 0, 512)
     }
 }
 
@@ -45,11 +45,7 @@ fn image(bytes: &[u8]) -> (tempfile::TempDir, Arc<dyn BlockDevice>, File) {
 }
 
 /// Returns a stretch of a device, with the current change number.
-fn host_range(
-    device: &Arc<dyn BlockDevice>,
-    session: &Session,
-    (at, len): (u64, u64),
-) -> HostRange {
+fn host_range(device: &Arc<dyn BlockDevice>, session: &Session, at: u64, len: u64) -> HostRange {
     let node = session.root();
     HostRange {
         device: Arc::clone(device),
@@ -67,7 +63,7 @@ fn a_stretch_is_copied_to_where_the_file_stands() {
     let (dir, device, into) = image(&bytes);
     let session = session();
     rustix::io::write(&into, b"before").unwrap();
-    let copied = host_range(&device, &session, (1000, 200_000)).copy_to(into.as_fd(), &Unobserved);
+    let copied = host_range(&device, &session, 1000, 200_000).copy_to(into.as_fd(), &Unobserved);
     assert_eq!(copied, Ok(200_000));
     rustix::io::write(&into, b"after").unwrap();
     let whole = [b"before", &bytes[1000..201_000], b"after"].concat();
@@ -78,7 +74,7 @@ fn a_stretch_is_copied_to_where_the_file_stands() {
 fn of_a_file_that_has_changed_meanwhile_nothing_counts() {
     let (dir, device, into) = image(&noise(300_000));
     let session = session();
-    let host_range = host_range(&device, &session, (0, 200_000));
+    let host_range = host_range(&device, &session, 0, 200_000);
     rustix::io::write(&into, b"before").unwrap();
     session
         .mkdir(session.root(), b"new", &SetAttr::default())
@@ -95,7 +91,7 @@ fn an_image_that_was_cut_gives_what_it_has() {
     let image = File::options().write(true).open(dir.path().join("image"));
     image.unwrap().set_len(150_000).unwrap();
     let copied =
-        host_range(&device, &session(), (100_000, 200_000)).copy_to(into.as_fd(), &Unobserved);
+        host_range(&device, &session(), 100_000, 200_000).copy_to(into.as_fd(), &Unobserved);
     assert_eq!(copied, Ok(50_000));
 }
 
@@ -105,12 +101,12 @@ fn what_the_target_does_not_take_is_left_to_the_ordinary_way() {
     let session = session();
     let full = rustix::fs::open("/dev/full", OFlags::WRONLY, rustix::fs::Mode::empty()).unwrap();
     assert_eq!(
-        host_range(&device, &session, (0, 200_000)).copy_to(full.as_fd(), &Unobserved),
+        host_range(&device, &session, 0, 200_000).copy_to(full.as_fd(), &Unobserved),
         Ok(0)
     );
     let read = rustix::fs::open("/dev/null", OFlags::RDONLY, rustix::fs::Mode::empty()).unwrap();
     assert_eq!(
-        host_range(&device, &session, (0, 200_000)).copy_to(read.as_fd(), &Unobserved),
+        host_range(&device, &session, 0, 200_000).copy_to(read.as_fd(), &Unobserved),
         Ok(0)
     );
 }
@@ -121,7 +117,7 @@ fn a_copy_between_two_file_systems_is_whole() {
     let (_dir, device, _) = image(&bytes);
     let memory = rustix::fs::memfd_create("into", rustix::fs::MemfdFlags::empty()).unwrap();
     let copied =
-        host_range(&device, &session(), (4096, 250_000)).copy_to(memory.as_fd(), &Unobserved);
+        host_range(&device, &session(), 4096, 250_000).copy_to(memory.as_fd(), &Unobserved);
     assert_eq!(copied, Ok(250_000));
     let mut found = vec![0; 250_000];
     File::from(memory).read_exact_at(&mut found, 0).unwrap();
@@ -152,7 +148,7 @@ fn long_stretches_of_the_device_are_found_and_nothing_else() {
     let open = session.open(session.root(), Mode::Read).unwrap();
     let mut places = places(&device, known.clone());
     let mut find = |range| {
-        let found = places.find((open, session.root()), range).unwrap();
+        let found = places.find(open, session.root(), range).unwrap();
         found.map(|found| (found.at, found.len))
     };
     assert_eq!(find(0..1 << 20), Some((5000, 300_000)));
@@ -172,7 +168,7 @@ fn long_stretches_of_the_device_are_found_and_nothing_else() {
         (Arc::new(MemDevice::new(3 << 20)) as _, known),
     ] {
         let mut places = self::places(&device, known);
-        assert!(places.find((open, session.root()), 0..1 << 20).is_none());
+        assert!(places.find(open, session.root(), 0..1 << 20).is_none());
     }
     assert_eq!(
         session.close(open).map_err(|e| e.kind()),

@@ -271,16 +271,21 @@ impl Outlet<'_, '_> {
         let offset = data.len();
         let more = !matches!(next, Next::End);
         self.batch.items.push(Item::File(name, meta, data, more));
-        let done = self.rest((offset, len), next, content);
+        let done = self.rest(offset, len, next, content);
         if done.is_err() {
             self.batch.items.push(Item::Broken);
         }
         done
     }
 
-    /// Adds what follows the beginning of a file.
-    fn rest(&mut self, at: (u64, u64), mut next: Next, content: &mut dyn Pieces) -> Done {
-        let (mut offset, len) = at;
+    /// Adds what follows the first `offset` bytes of a file of `len` bytes.
+    fn rest(
+        &mut self,
+        mut offset: u64,
+        len: u64,
+        mut next: Next,
+        content: &mut dyn Pieces,
+    ) -> Done {
         loop {
             match next {
                 Next::End => return Ok(()),

@@ -20,10 +20,10 @@ impl VolumeSink<'_> {
             return None;
         };
         self.xattrs.clear();
-        Some(self.make_link(name, meta, (link, node)))
+        Some(self.make_link(name, meta, link, node))
     }
 
-    fn make_link(&mut self, name: &[u8], meta: &Meta, (link, node): (Link, NodeId)) -> Done {
+    fn make_link(&mut self, name: &[u8], meta: &Meta, link: Link, node: NodeId) -> Done {
         let (dir, dir_is_new) = self.dir();
         let make = |s: &Self| s.session.link(node, dir, name).map(drop);
         let again = |e: Error| {
