@@ -138,7 +138,7 @@ fn put_aside(reader: &Reader<'_>, old: Inode, bad: &[u32], mut free: Vec<u32>) -
     let inodes: Vec<u32> = volume.inode_list().into_iter().map(u32::from).collect();
     store_lists(volume, &mut head, &list, &inodes);
     let (_, inodes) = volume.totals();
-    store_totals(volume, &mut head, (free.len() as u64, inodes.into()));
+    store_totals(volume, &mut head, free.len() as u64, inodes.into());
     mark(volume, &mut head, true, time);
     cache.write(SUPER_AT, &head, Stage::DATA)?;
     cache.commit()

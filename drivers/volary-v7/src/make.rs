@@ -81,7 +81,7 @@ impl Plan {
                 format!("a device of {size} bytes is too small for {first} blocks of inodes");
             return Err(invalid(words));
         }
-        let volume = volume(variant, order, bsize, (first, blocks));
+        let volume = volume(variant, order, bsize, first, blocks);
         Ok(Self {
             volume,
             interleave: interleave(options)?,
@@ -163,7 +163,7 @@ impl Plan {
         let inodes: Vec<u32> = (ROOT_INO + 1..=volume.inodes.min(most)).rev().collect();
         store_lists(volume, head, free, &inodes);
         let blocks = volume.blocks - volume.first - 1;
-        store_totals(volume, head, (blocks, u64::from(volume.inodes - ROOT_INO)));
+        store_totals(volume, head, blocks, (volume.inodes - ROOT_INO).into());
         if volume.variant == Variant::V7 {
             let (step, cylinder) = self.interleave;
             for (at, n) in [(0, step), (2, cylinder)] {
@@ -181,7 +181,7 @@ impl Plan {
 }
 
 /// Returns a volume of that shape, with a superblock that says no more than that.
-fn volume(variant: Variant, order: Order, bsize: u64, (first, blocks): (u64, u64)) -> Volume {
+fn volume(variant: Variant, order: Order, bsize: u64, first: u64, blocks: u64) -> Volume {
     let mut head = vec![0; SUPER_LEN];
     order.put16(&mut head, ISIZE, u16::try_from(first).unwrap_or(0));
     let fsize = u32::try_from(blocks).unwrap_or(0);

@@ -24,7 +24,6 @@ const TUPLES: &[(&str, usize)] = &[
     ("drivers/volary-mem", 4),
     ("drivers/volary-nfs-client", 5),
     ("drivers/volary-ntfs", 7),
-    ("drivers/volary-v7", 15),
     ("servers/volary-fuse", 8),
     ("servers/volary-nfs", 2),
     ("servers/volary-smb", 5),

@@ -74,7 +74,8 @@ pub(crate) fn commit(
     reader: &Reader<'_>,
     nodes: &mut Nodes,
     alloc: &mut Alloc,
-    (epoch, opens): (&mut Epoch, &Opens),
+    epoch: &mut Epoch,
+    opens: &Opens,
     head: &mut [u8],
 ) -> Result<()> {
     let cache = reader.cache;
@@ -147,7 +148,7 @@ fn clear_tails(reader: &Reader<'_>, nodes: &Nodes, epoch: &mut Epoch) -> Result<
         let size = node.mem.size;
         let mut whole = node.mem.clone();
         whole.size = size.next_multiple_of(bsize);
-        reader.runs(&whole, (size, whole.size - size), &mut |run| {
+        reader.runs(&whole, size..whole.size, &mut |run| {
             let zeros = vec![0; usize::try_from(run.len).unwrap_or(0)];
             match run.place {
                 Some(place) => reader.cache.write(place, &zeros, Stage::DATA),

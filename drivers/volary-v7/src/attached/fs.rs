@@ -66,7 +66,8 @@ impl V7Fs {
     fn make(
         &self,
         cx: &Ctx<'_>,
-        (dir, name): (NodeId, Name<'_>),
+        dir: NodeId,
+        name: Name<'_>,
         new: &New<'_>,
         set: &SetAttr,
     ) -> Result<Entry> {
@@ -76,7 +77,8 @@ impl V7Fs {
     /// Lists an entry; false if there is no room for it.
     fn list(
         &self,
-        (state, reader): (&State, &Reader<'_>),
+        state: &State,
+        reader: &Reader<'_>,
         entry: &dir::Entry<'_>,
         out: &mut DirBuf,
     ) -> Result<bool> {
@@ -98,7 +100,7 @@ impl V7Fs {
         let has_room = out.push(next, node.id()?, kind, entry.name, attr);
         if has_room && kind == FileKind::File && out.wants_extents(node.size) {
             out.set_extents(node.id()?, |extents| {
-                self.0.extents_of(&node, (0, node.size), extents)
+                self.0.extents_of(&node, 0..node.size, extents)
             });
         }
         Ok(has_room)
@@ -108,7 +110,8 @@ impl V7Fs {
 /// Returns what a create finds or makes.
 fn create(
     tree: &mut Tree<'_>,
-    (dir, name): (NodeId, Name<'_>),
+    dir: NodeId,
+    name: Name<'_>,
     how: Create,
     set: &SetAttr,
 ) -> Step<Inode> {
@@ -223,7 +226,7 @@ impl FileSystem for V7Fs {
                 if entry.ino == 0 || Name::new(entry.name).is_err() {
                     return Ok(ControlFlow::Continue(()));
                 }
-                is_all = self.list((state, &reader), &entry, out)?;
+                is_all = self.list(state, &reader, &entry, out)?;
                 Ok(match is_all {
                     true => ControlFlow::Continue(()),
                     false => ControlFlow::Break(()),
@@ -243,12 +246,12 @@ impl FileSystem for V7Fs {
     ) -> Result<(Entry, OpenId)> {
         let (inode, open) = self
             .0
-            .change_and_open(cx, |tree| create(tree, (dir, name), how, set))?;
+            .change_and_open(cx, |tree| create(tree, dir, name, how, set))?;
         Ok((self.made(Ok(inode))?, open))
     }
 
     fn mkdir(&self, cx: &Ctx<'_>, dir: NodeId, name: Name<'_>, set: &SetAttr) -> Result<Entry> {
-        self.make(cx, (dir, name), &New::Dir, set)
+        self.make(cx, dir, name, &New::Dir, set)
     }
 
     fn mknod(
@@ -263,7 +266,7 @@ impl FileSystem for V7Fs {
         if matches!(kind, FileKind::File | FileKind::Dir | FileKind::Symlink) {
             return Err(Kind::Invalid.into());
         }
-        self.make(cx, (dir, name), &New::Special(kind, rdev), set)
+        self.make(cx, dir, name, &New::Special(kind, rdev), set)
     }
 
     fn symlink(
@@ -314,7 +317,7 @@ impl FileSystem for V7Fs {
         flags: RenameFlags,
     ) -> Result<()> {
         self.0
-            .change(cx, |tree| rename(tree, (from, name), (to, new_name), flags))
+            .change(cx, |tree| rename(tree, from, name, to, new_name, flags))
     }
 
     fn getattr(&self, _: &Ctx<'_>, node: NodeId) -> Result<Attr> {
@@ -405,7 +408,8 @@ impl FileSystem for V7Fs {
         len: u64,
         out: &mut Vec<Extent>,
     ) -> Result<()> {
-        self.0.extents(open, (offset, len), out)
+        self.0
+            .extents(open, offset..offset.saturating_add(len), out)
     }
 
     fn close(&self, cx: &Ctx<'_>, open: OpenId) -> Result<()> {

@@ -332,8 +332,9 @@ impl Attached {
             return Ok(());
         };
         let nodes = &mut state.nodes;
-        let more = (&mut state.epoch, &state.opens);
-        let result = commit::commit(&self.as_reader(), nodes, alloc, more, &mut state.head);
+        let (epoch, opens) = (&mut state.epoch, &state.opens);
+        let head = &mut state.head;
+        let result = commit::commit(&self.as_reader(), nodes, alloc, epoch, opens, head);
         or_fail(state, result)
     }
 

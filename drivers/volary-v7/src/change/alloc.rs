@@ -348,8 +348,7 @@ impl Alloc {
     /// Brings the lists and totals into a superblock.
     pub(crate) fn store(&self, volume: &Volume, head: &mut [u8]) {
         store_lists(volume, head, &self.list, &self.inodes);
-        let totals = (self.free_blocks(), u64::from(self.free_inodes()));
-        store_totals(volume, head, totals);
+        store_totals(volume, head, self.free_blocks(), self.free_inodes().into());
     }
 }
 
@@ -391,10 +390,14 @@ pub(crate) fn store_lists(volume: &Volume, head: &mut [u8], free: &[u32], inodes
     }
 }
 
-/// Brings `s_tfree` and `s_tinode` into a superblock.
-pub(crate) fn store_totals(volume: &Volume, head: &mut [u8], (free, inodes): (u64, u64)) {
+/// Brings `s_tfree` and `s_tinode`, the free blocks and inodes, into a superblock.
+pub(crate) fn store_totals(volume: &Volume, head: &mut [u8], blocks: u64, inodes: u64) {
     let (order, fields) = (volume.order, volume.variant.fields());
-    order.put32(head, fields.tfree, u32::try_from(free).unwrap_or(u32::MAX));
+    order.put32(
+        head,
+        fields.tfree,
+        u32::try_from(blocks).unwrap_or(u32::MAX),
+    );
     let inodes = u16::try_from(inodes).unwrap_or(u16::MAX);
     order.put16(head, fields.tinode, inodes);
 }

@@ -5,6 +5,7 @@ use crate::change::edit::Step;
 use crate::change::epoch::Epoch;
 use crate::disk::blocks::Reader;
 use crate::disk::volume::Volume;
+use std::ops::Range;
 use volary_block::Stage;
 use volary_core::{Kind, Result};
 
@@ -49,19 +50,20 @@ impl<'a> File<'_, 'a> {
             self.clear_tail(old)?;
         }
         for (lbn, block) in fresh {
-            self.clear_around(lbn, block, (offset, end))?;
+            self.clear_around(lbn, block, &(offset..end))?;
         }
         let size = old.max(end);
         self.map.mem()?.size = size;
         Ok(self.put_content(offset, data)?)
     }
 
-    /// Makes zeros of what a block that was taken for a file holds outside of a range of the file.
-    fn clear_around(&self, lbn: u64, block: u32, (from, to): (u64, u64)) -> Result<()> {
+    /// Makes zeros of what a block that was taken for a file holds outside of the bytes `filled` of
+    /// the file.
+    fn clear_around(&self, lbn: u64, block: u32, filled: &Range<u64>) -> Result<()> {
         let bsize = self.volume().bsize;
         let (start, end) = (lbn * bsize, (lbn + 1) * bsize);
         let place = u64::from(block) * bsize;
-        for (a, b) in [(start, from.min(end)), (to.max(start), end)] {
+        for (a, b) in [(start, filled.start.min(end)), (filled.end.max(start), end)] {
             if a < b {
                 let zeros = vec![0; usize::try_from(b - a).unwrap_or(0)];
                 self.reader()
@@ -75,15 +77,14 @@ impl<'a> File<'_, 'a> {
     /// Makes zeros of what the last block holds behind the end, if it is there.
     fn clear_tail(&self, size: u64) -> Result<()> {
         let bsize = self.volume().bsize;
-        let tail = size.next_multiple_of(bsize) - size;
-        self.clear((size, tail))
+        self.clear(size..size.next_multiple_of(bsize))
     }
 
     /// Makes zeros of a range of a file, in blocks that are there, past its end too.
-    pub(crate) fn clear(&self, (offset, len): (u64, u64)) -> Result<()> {
+    pub(crate) fn clear(&self, bytes: Range<u64>) -> Result<()> {
         let mut inode = self.map.inode()?;
-        inode.size = inode.size.max(offset.saturating_add(len));
-        self.reader().runs(&inode, (offset, len), &mut |run| {
+        inode.size = inode.size.max(bytes.end);
+        self.reader().runs(&inode, bytes, &mut |run| {
             let zeros = vec![0; usize::try_from(run.len).unwrap_or(0)];
             match run.place {
                 Some(place) => self.reader().cache.write(place, &zeros, Stage::DATA),
@@ -96,8 +97,8 @@ impl<'a> File<'_, 'a> {
     fn put_content(&mut self, offset: u64, data: &[u8]) -> Result<()> {
         let inode = self.map.inode()?;
         let mut rest = data;
-        let range = (offset, data.len() as u64);
-        self.reader().runs(&inode, range, &mut |run| {
+        let bytes = offset..offset.saturating_add(data.len() as u64);
+        self.reader().runs(&inode, bytes, &mut |run| {
             let len = usize::try_from(run.len).unwrap_or(0).min(rest.len());
             let (now, later) = rest.split_at(len);
             rest = later;
@@ -147,12 +148,12 @@ impl<'a> File<'_, 'a> {
         };
         let (first, last) = (offset.div_ceil(bsize), stop / bsize);
         if first >= last {
-            return Ok(self.clear((offset, end - offset))?);
+            return Ok(self.clear(offset..end)?);
         }
         self.map.free_blocks(&(first..last))?;
-        self.clear((offset, first * bsize - offset))?;
+        self.clear(offset..first * bsize)?;
         if stop > last * bsize {
-            self.clear((last * bsize, stop - last * bsize))?;
+            self.clear(last * bsize..stop)?;
         }
         Ok(())
     }

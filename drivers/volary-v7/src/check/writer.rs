@@ -139,8 +139,7 @@ impl<'a> Writer<'a> {
         let mut some: Vec<u32> = free.take(NICINOD).collect();
         some.reverse();
         store_lists(volume, head, &list, &some);
-        let totals = (blocks.len() as u64, inodes.free().into());
-        store_totals(volume, head, totals);
+        store_totals(volume, head, blocks.len() as u64, inodes.free().into());
         Ok(())
     }
 }

@@ -147,14 +147,14 @@ impl<'a> Reader<'a> {
     pub(crate) fn some_runs(
         &self,
         inode: &Inode,
-        (offset, len): (u64, u64),
+        bytes: Range<u64>,
         most: u64,
         each: &mut dyn FnMut(Run) -> Result<()>,
     ) -> Result<u64> {
         let bsize = self.volume.bsize;
-        let end = offset.saturating_add(len).min(inode.size);
+        let end = bytes.end.min(inode.size);
         let mut walker = Walker::new(*self, inode);
-        let (mut at, mut left) = (offset, most);
+        let (mut at, mut left) = (bytes.start, most);
         let mut run: Option<Run> = None;
         while at < end && left > 0 {
             let (block, count) = walker.next(at / bsize)?;
@@ -194,10 +194,10 @@ impl<'a> Reader<'a> {
     pub(crate) fn runs(
         &self,
         inode: &Inode,
-        range: (u64, u64),
+        bytes: Range<u64>,
         each: &mut dyn FnMut(Run) -> Result<()>,
     ) -> Result<()> {
-        self.some_runs(inode, range, u64::MAX, each).map(drop)
+        self.some_runs(inode, bytes, u64::MAX, each).map(drop)
     }
 
     /// Reads bytes of a file; returns how many, fewer than asked for only at the end.
@@ -206,7 +206,8 @@ impl<'a> Reader<'a> {
     /// `Corrupt`; `Io`.
     pub(crate) fn read(&self, inode: &Inode, offset: u64, buf: &mut [u8]) -> Result<usize> {
         let mut done = 0;
-        self.runs(inode, (offset, buf.len() as u64), &mut |run| {
+        let bytes = offset..offset.saturating_add(buf.len() as u64);
+        self.runs(inode, bytes, &mut |run| {
             let len = usize::try_from(run.len).unwrap_or(0);
             if let Some(part) = buf.get_mut(done..done + len) {
                 match run.place {
@@ -243,11 +244,12 @@ impl<'a> Reader<'a> {
     pub(crate) fn extents(
         &self,
         inode: &Inode,
-        (offset, len): (u64, u64),
+        bytes: Range<u64>,
         most: u64,
         out: &mut Vec<Extent>,
     ) -> Result<()> {
-        let known = self.some_runs(inode, (offset, len), most, &mut |run| {
+        let end = bytes.end.min(inode.size);
+        let known = self.some_runs(inode, bytes, most, &mut |run| {
             out.push(Extent {
                 offset: run.offset,
                 len: run.len,
@@ -255,7 +257,6 @@ impl<'a> Reader<'a> {
             });
             Ok(())
         })?;
-        let end = offset.saturating_add(len).min(inode.size);
         // Who wants to know more asks from there on.
         if known < end {
             out.push(Extent {

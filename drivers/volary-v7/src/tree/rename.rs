@@ -14,8 +14,10 @@ use volary_ondisk::rename::{self, Target, Task};
 /// As [`FileSystem::rename`](volary_core::FileSystem::rename).
 pub(crate) fn rename(
     tree: &mut Tree<'_>,
-    (from, name): (NodeId, Name<'_>),
-    (to, new_name): (NodeId, Name<'_>),
+    from: NodeId,
+    name: Name<'_>,
+    to: NodeId,
+    new_name: Name<'_>,
     flags: RenameFlags,
 ) -> Step<()> {
     if flags == RenameFlags::SWAP {

@@ -5,6 +5,7 @@ use crate::change::edit::{Step, Stop};
 use crate::change::node::{Node, Open};
 use crate::disk::inode::Inode;
 use crate::tree::names::Tree;
+use std::ops::Range;
 use volary_block::Stage;
 use volary_core::{Ctx, Extent, FileKind, Kind, Mode, NodeId, OpenId, Result};
 
@@ -111,12 +112,12 @@ impl Attached {
     pub(crate) fn extents(
         &self,
         open: OpenId,
-        range: (u64, u64),
+        bytes: Range<u64>,
         out: &mut Vec<Extent>,
     ) -> Result<()> {
         self.look(|state, reader| {
             let inode = state.nodes.load(&reader, state.opened(open)?.id)?;
-            self.extents_of(&inode, range, out)
+            self.extents_of(&inode, bytes, out)
         })
     }
 
@@ -127,12 +128,12 @@ impl Attached {
     pub(crate) fn extents_of(
         &self,
         inode: &Inode,
-        range: (u64, u64),
+        bytes: Range<u64>,
         out: &mut Vec<Extent>,
     ) -> Result<()> {
         if self.takes_changes() {
             self.cache.write_stage(Stage::DATA)?;
         }
-        self.as_reader().extents(inode, range, POINTERS_MAX, out)
+        self.as_reader().extents(inode, bytes, POINTERS_MAX, out)
     }
 }
