@@ -16,7 +16,6 @@ const TUPLES: &[(&str, usize)] = &[
     ("crates/volary-sim", 2),
     ("crates/volary-smb-client", 7),
     ("crates/volary-test", 16),
-    ("drivers/volary-cedar", 13),
     ("drivers/volary-ext4", 5),
     ("drivers/volary-fat", 10),
     ("drivers/volary-host", 1),

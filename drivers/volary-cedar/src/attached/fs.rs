@@ -207,7 +207,7 @@ impl FileSystem for CedarFs {
         flags: RenameFlags,
     ) -> Result<()> {
         self.to_change()?
-            .rename(cx, (from, name), (to, new_name), flags)
+            .rename(cx, from, name, to, new_name, flags)
     }
 
     fn getattr(&self, _cx: &Ctx<'_>, node: NodeId) -> Result<Attr> {

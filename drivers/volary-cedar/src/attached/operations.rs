@@ -254,14 +254,17 @@ impl Attached {
     pub(crate) fn rename(
         &mut self,
         cx: &Ctx<'_>,
-        from: (NodeId, Name<'_>),
-        to: (NodeId, Name<'_>),
+        from: NodeId,
+        name: Name<'_>,
+        to: NodeId,
+        new_name: Name<'_>,
         flags: volary_core::RenameFlags,
     ) -> Result<()> {
-        let from = (uid_of(from.0)?, from.1.as_bytes());
-        let to = (uid_of(to.0)?, to.1.as_bytes());
-        self.files
-            .change(cx.now, |c| Names::of(c).rename(from, to, flags, cx.now))?;
+        let (from, to) = (uid_of(from)?, uid_of(to)?);
+        let (name, new_name) = (name.as_bytes(), new_name.as_bytes());
+        self.files.change(cx.now, |c| {
+            Names::of(c).rename(from, name, to, new_name, flags, cx.now)
+        })?;
         Leaving::of(&mut self.files).see_off(cx)
     }
 

@@ -261,26 +261,28 @@ impl<'a> Names<'a> {
     /// As there.
     pub(crate) fn rename(
         &mut self,
-        from: (u64, &[u8]),
-        to: (u64, &[u8]),
+        from: u64,
+        name: &[u8],
+        to: u64,
+        new_name: &[u8],
         flags: RenameFlags,
         now: Time,
     ) -> Result<()> {
-        let old = self.must_find(from.0, from.1)?;
-        let new = self.found(to.0, to.1)?;
+        let old = self.must_find(from, name)?;
+        let new = self.found(to, new_name)?;
         if new.is_none() && flags == RenameFlags::SWAP {
             return Err(Kind::NotFound.into());
         }
-        let (_, into) = Nodes::of(self.files).dir(to.0)?;
+        let (_, into) = Nodes::of(self.files).dir(to)?;
         if into.nlink == 0 {
             return Err(Kind::NotFound.into());
         }
         if old.is_dir {
-            self.check_not_into_itself(old.entry.uid(), to.0)?;
+            self.check_not_into_itself(old.entry.uid(), to)?;
         }
         let Some(new) = new else {
-            self.check_free(to.0, to.1)?;
-            return self.move_name(old, to, now);
+            self.check_free(to, new_name)?;
+            return self.move_name(old, to, new_name, now);
         };
         if new.is_older || old.is_older && flags == RenameFlags::SWAP {
             let words = "an older version of a file: it does not change";
@@ -291,8 +293,9 @@ impl<'a> Names<'a> {
             is_same_node: new.entry.uid() == old.entry.uid(),
             is_dir: new.is_dir,
         };
-        match task(flags, old.is_dir, from == to, Some(target))? {
-            Task::Swap => return self.swap(&old, &new, from.0, now),
+        let is_same_name = from == to && name == new_name;
+        match task(flags, old.is_dir, is_same_name, Some(target))? {
+            Task::Swap => return self.swap(&old, &new, from, now),
             Task::Nothing => return Ok(()),
             _ if old.is_dir => self.check_empty(&new)?,
             _ => {}
@@ -303,8 +306,8 @@ impl<'a> Names<'a> {
         self.take_away(new, now)?;
         // What was replaced may have been where the head of `old` is not; but
         // taking it away may have moved that head here.
-        let old = self.must_find(from.0, from.1)?;
-        self.move_name(old, to, now)
+        let old = self.must_find(from, name)?;
+        self.move_name(old, to, new_name, now)
     }
 
     /// Replaces a file by one that has its versions then. False, and nothing was
@@ -333,7 +336,7 @@ impl<'a> Names<'a> {
     }
 
     /// Puts an entry under a name that is free.
-    fn move_name(&mut self, mut old: Found, to: (u64, &[u8]), now: Time) -> Result<()> {
+    fn move_name(&mut self, mut old: Found, dir: u64, name: &[u8], now: Time) -> Result<()> {
         Tree::of(&mut self.files.core).remove(&old.place.key())?;
         match &mut old.entry {
             Entry::Head(head) if old.is_older => {
@@ -341,9 +344,9 @@ impl<'a> Names<'a> {
             }
             _ => self.entry_went(old.place.dir, old.is_dir, now)?,
         }
-        self.entry_came(to.0, old.is_dir, now)?;
+        self.entry_came(dir, old.is_dir, now)?;
         let entry = self.touched(old.entry, now)?;
-        Nodes::of(self.files).put_entry(&Place::new(to.0, to.1), &entry)
+        Nodes::of(self.files).put_entry(&Place::new(dir, name), &entry)
     }
 
     /// Returns an entry whose node changes at `now`.

@@ -122,7 +122,7 @@ impl<'a> Sealing<'a> {
             };
             if found != sum {
                 known.last = None;
-                return Err(self.bad_data(known.uid, runs, &unit, (found, sum)));
+                return Err(self.bad_data(known.uid, runs, &unit, found, sum));
             }
             known.last = Some(unit.start);
         }
@@ -159,16 +159,16 @@ impl<'a> Sealing<'a> {
         Ok(())
     }
 
-    fn bad_data(&self, uid: u64, runs: &Runs, unit: &Range<u64>, sums: (u32, u32)) -> Error {
+    fn bad_data(&self, uid: u64, runs: &Runs, unit: &Range<u64>, is: u32, noted: u32) -> Error {
         let place = self.files.core.layout.stretches(runs, unit.start, 1);
         let found = format!(
             "bytes {} to {} of file {uid:#x} with checksum {:#010x}",
             unit.start,
             unit.end - 1,
-            sums.0
+            is
         );
         let at = place.first().map_or(0, |(at, _)| *at);
-        Error::corrupt("data", at, found, format!("{:#010x}", sums.1))
+        Error::corrupt("data", at, found, format!("{noted:#010x}"))
     }
 
     /// Reads all that a file's checksums are of.
@@ -183,7 +183,7 @@ impl<'a> Sealing<'a> {
         while let Some((unit, sum)) = sums.unit_at(at) {
             let found = self.sum_of(runs, &unit)?;
             if found != sum {
-                return Err(self.bad_data(head.uid, runs, &unit, (found, sum)));
+                return Err(self.bad_data(head.uid, runs, &unit, found, sum));
             }
             at = unit.end;
         }

@@ -85,8 +85,8 @@ pub(crate) fn logged_map(
     let mut home = MapHome::new(layout);
     let (mut pages, mut seqs) = (Vec::new(), Vec::new());
     let [a, b] = copies.each_ref().map(|c| c.chunks(layout.page_len()));
-    for (i, pair) in a.zip(b).enumerate() {
-        let (bytes, seq, alike) = newer(layout, i as u32, pair)?;
+    for (i, (a, b)) in a.zip(b).enumerate() {
+        let (bytes, seq, alike) = newer(layout, i as u32, [a, b])?;
         if seq > last {
             return None;
         }
@@ -112,25 +112,21 @@ pub(crate) fn logged_map(
     Some((vam, home))
 }
 
-/// Of two copies of a page of the map the newer one that is whole, its record's
+/// Returns of two copies of a page of the map the newer one that is whole, its record's
 /// number, and whether the other is as new.
-fn newer<'a>(
-    layout: &Layout,
-    index: u32,
-    pair: (&'a [u8], &'a [u8]),
-) -> Option<(&'a [u8], u64, bool)> {
+fn newer<'a>(layout: &Layout, index: u32, copies: [&'a [u8]; 2]) -> Option<(&'a [u8], u64, bool)> {
     let [a, b] = layout.maps().map(|first| first + index);
     let age = |bytes: &[u8], number: u32| {
         let own =
             |h: &Header| h.kind == PageType::Map && h.nonce == layout.nonce && h.page == number;
         Header::read(bytes).filter(own).map(|h| (h.epoch, h.seq))
     };
-    let ages = (age(pair.0, a), age(pair.1, b));
+    let ages = (age(copies[0], a), age(copies[1], b));
     let alike = ages.0 == ages.1;
     match ages {
         (None, None) => None,
-        (a, b) if b > a => Some((pair.1, b?.1, alike)),
-        (a, _) => Some((pair.0, a?.1, alike)),
+        (a, b) if b > a => Some((copies[1], b?.1, alike)),
+        (a, _) => Some((copies[0], a?.1, alike)),
     }
 }
 

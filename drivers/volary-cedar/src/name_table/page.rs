@@ -2,7 +2,7 @@
 
 use crate::disk::ondisk::{HEADER, Header, PageType, get_u16};
 use std::borrow::Cow;
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use std::sync::{Arc, OnceLock};
 
 /// A page as it is shared.
@@ -114,7 +114,7 @@ impl Image {
         if end - (to - from) + new_len > self.len() {
             return None;
         }
-        let starts = self.moved(at, replaces, (from, new_len), to);
+        let starts = self.moved(at, replaces, from..to, new_len);
         let mut page = Vec::with_capacity(self.len());
         page.extend_from_slice(self.get(..from)?);
         if let Some((key, value)) = new {
@@ -131,19 +131,13 @@ impl Image {
         Some(image)
     }
 
-    /// Returns where cells begin once one at `from` has `new_len` bytes, and what is behind it
-    /// comes from `to`.
-    fn moved(
-        &self,
-        at: usize,
-        replaces: bool,
-        (from, new_len): (usize, usize),
-        to: usize,
-    ) -> Box<[u16]> {
+    /// Returns where cells begin once `new_len` bytes are in place of the bytes `old`.
+    fn moved(&self, at: usize, replaces: bool, old: Range<usize>, new_len: usize) -> Box<[u16]> {
         let (before, behind) = self.starts().split_at(at);
-        let new = (new_len > 0).then_some(from as u16);
+        let new = (new_len > 0).then_some(old.start as u16);
         let behind = behind.iter().skip(usize::from(replaces));
-        let shifted = behind.map(|start| (usize::from(*start) - to + from + new_len) as u16);
+        let shifted =
+            behind.map(|start| (usize::from(*start) - old.end + old.start + new_len) as u16);
         before.iter().copied().chain(new).chain(shifted).collect()
     }
 }

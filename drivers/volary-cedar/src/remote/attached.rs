@@ -15,7 +15,7 @@ use crate::change::nodes::{node_id, uid_of};
 use crate::commit::core::Takes;
 use crate::name_table::entry::Head;
 use crate::remote::cache::FarNodes;
-use crate::remote::connection::{Connection, walk};
+use crate::remote::connection::{Connection, RemoteOpen, walk};
 use parking_lot::{Condvar, Mutex};
 use std::collections::{BTreeMap, BTreeSet};
 use volary_core::{
@@ -148,7 +148,7 @@ impl CachedFs {
         let listed = self.ask(cx, dir, |fs, node| {
             let far = fs.getattr(cx, node)?;
             let open = fs.open(cx, node, Mode::Read)?;
-            let seen = self.list_open(cx, dir, fs, (node, open));
+            let seen = self.list_open(cx, dir, RemoteOpen { fs, node, open });
             let closed = fs.close(cx, open);
             let seen = seen?;
             closed?;
@@ -164,13 +164,8 @@ impl CachedFs {
     }
 
     /// Notes all names of an open directory of the remote; gives the nodes.
-    fn list_open(
-        &self,
-        cx: &Ctx<'_>,
-        dir: u64,
-        fs: &Fs,
-        (node, open): (NodeId, OpenId),
-    ) -> Result<BTreeSet<u64>> {
+    fn list_open(&self, cx: &Ctx<'_>, dir: u64, there: RemoteOpen<'_>) -> Result<BTreeSet<u64>> {
+        let RemoteOpen { fs, node, open } = there;
         let (mut seen, mut from) = (BTreeSet::new(), Cookie::START);
         loop {
             cx.check_cancel()?;

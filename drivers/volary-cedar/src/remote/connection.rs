@@ -4,12 +4,20 @@
 use crate::remote::link::Path;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
-use volary_core::{Ctx, Fs, Kind, Name, NodeId, Remote, Result, Time};
+use volary_core::{Ctx, Fs, Kind, Name, NodeId, OpenId, Remote, Result, Time};
 
 /// For how long a remote that could not be reached is not asked again, in seconds.
 const HOLD_OFF: i64 = 5;
 /// Nodes of the remote that are remembered.
 const NODES_MAX: usize = 65_536;
+
+/// A node of the remote that is open there.
+#[derive(Clone, Copy)]
+pub(crate) struct RemoteOpen<'a> {
+    pub(crate) fs: &'a Fs,
+    pub(crate) node: NodeId,
+    pub(crate) open: OpenId,
+}
 
 /// The way to the remote.
 pub(crate) struct Connection {

@@ -3,6 +3,7 @@
 use crate::name_table::entry::Seen;
 use crate::remote::attached::{CachedFs, is_gone};
 use crate::remote::cache::FarNodes;
+use crate::remote::connection::RemoteOpen;
 use std::collections::btree_map::Entry;
 use std::time::Duration;
 use volary_core::{Attr, Ctx, Error, Fs, Kind, Mode, NodeId, OpenId, Result};
@@ -79,7 +80,12 @@ impl CachedFs {
                 Err(e) if is_gone(&e) => return Err(Kind::Stale.into()),
                 Err(e) => return Err(e),
             };
-            let brought = self.bring_open(cx, uid, &fs, (node, open), &far);
+            let there = RemoteOpen {
+                fs: &fs,
+                node,
+                open,
+            };
+            let brought = self.bring_open(cx, uid, there, &far);
             if matches!(brought, Ok(Fetched::NoRoom)) {
                 return Ok(Content::Through(fs, open));
             }
@@ -106,8 +112,7 @@ impl CachedFs {
         &self,
         cx: &Ctx<'_>,
         uid: u64,
-        fs: &Fs,
-        (node, open): (NodeId, OpenId),
+        there: RemoteOpen<'_>,
         far: &Attr,
     ) -> Result<Fetched> {
         {
@@ -126,7 +131,7 @@ impl CachedFs {
             Err(e) if e == Kind::NoSpace => return Ok(Fetched::NoRoom),
             begun => begun?,
         };
-        let fetched = self.fetch(cx, uid, fs, (node, open), far, copy);
+        let fetched = self.fetch(cx, uid, there, far, copy);
         let closed = self.local.state()?.open_files().close(cx, copy);
         match fetched {
             Err(Failed::Here(e)) if e == Kind::NoSpace => Ok(Fetched::NoRoom),
@@ -146,8 +151,7 @@ impl CachedFs {
         &self,
         cx: &Ctx<'_>,
         uid: u64,
-        fs: &Fs,
-        (node, open): (NodeId, OpenId),
+        there: RemoteOpen<'_>,
         far: &Attr,
         copy: OpenId,
     ) -> std::result::Result<Fetched, Failed> {
@@ -158,7 +162,10 @@ impl CachedFs {
             cx.check_cancel().map_err(Failed::There)?;
             let len = (far.size - at).min(buf.len() as u64) as usize;
             let part = buf.get_mut(..len).unwrap_or_default();
-            let n = fs.read(cx, open, at, part).map_err(Failed::There)?;
+            let n = there
+                .fs
+                .read(cx, there.open, at, part)
+                .map_err(Failed::There)?;
             if n == 0 {
                 return Ok(Fetched::Changed);
             }
@@ -170,7 +177,7 @@ impl CachedFs {
                 .map_err(Failed::Here)?;
             at += n as u64;
         }
-        if Seen::of(&look_anew(cx, fs, node).map_err(Failed::There)?) != seen {
+        if Seen::of(&look_anew(cx, there.fs, there.node).map_err(Failed::There)?) != seen {
             return Ok(Fetched::Changed);
         }
         let mut state = self.local.to_change().map_err(Failed::Here)?;

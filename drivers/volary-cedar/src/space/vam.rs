@@ -495,7 +495,8 @@ mod tests {
         vam: &mut Vam,
         kept: &mut Reservations,
         files: u64,
-        (piece, total): (u32, u32),
+        piece: u32,
+        total: u32,
     ) -> Vec<crate::disk::runs::Runs> {
         let mut all = vec![crate::disk::runs::Runs::default(); files as usize];
         while all.iter().any(|runs| runs.pages() < total) {
@@ -525,7 +526,7 @@ mod tests {
             (1 << 18, 16, 73_250),
         ] {
             let (mut vam, mut kept) = large(pages);
-            let all = grow_in_turns(&mut vam, &mut kept, 3, (piece, total));
+            let all = grow_in_turns(&mut vam, &mut kept, 3, piece, total);
             let runs: Vec<usize> = all.iter().map(|runs| runs.0.len()).collect();
             println!("{pages} pages, by {piece} to {total}: {runs:?} runs");
             assert!(runs.iter().all(|n| *n <= 8), "{piece} to {total}: {runs:?}");
@@ -536,7 +537,7 @@ mod tests {
     fn what_is_kept_is_free_and_is_given_to_whoever_needs_it() {
         let (mut vam, mut kept) = large(1 << 14);
         let all = vam.free();
-        grow_in_turns(&mut vam, &mut kept, 3, (4, 200));
+        grow_in_turns(&mut vam, &mut kept, 3, 4, 200);
         assert!(!kept.is_empty());
         let taken: u32 = 3 * 201;
         assert_eq!(vam.free(), all - taken);

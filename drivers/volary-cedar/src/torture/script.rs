@@ -159,8 +159,8 @@ impl Player<'_> {
         };
         let bytes = |s: &str| s.as_bytes().to_vec();
         match *op {
-            Op::Put(n, len) => self.put(cx, place(n)?, len, Create::New, after)?,
-            Op::Rewrite(n, len) => self.put(cx, place(n)?, len, Create::Truncate, after)?,
+            Op::Put(n, len) => self.put(cx, n, len, Create::New, after)?,
+            Op::Rewrite(n, len) => self.put(cx, n, len, Create::Truncate, after)?,
             Op::Append(n, len) => {
                 let (dir, name) = place(n)?;
                 let found = fs.lookup(cx, dir, Name::new(name.as_bytes())?)?;
@@ -210,16 +210,18 @@ impl Player<'_> {
         Ok(())
     }
 
-    /// Makes a file in place of what has the name.
+    /// Makes a file in place of what has the name of this number.
     fn put(
         &self,
         cx: &Ctx<'_>,
-        (dir, name): (NodeId, String),
+        number: u8,
         len: u32,
         how: Create,
         after: &mut dyn FnMut(&Fs),
     ) -> Result<()> {
         let fs = self.fs;
+        let (dir, name) = name(number);
+        let dir = self.dir(cx, dir)?;
         let name = Name::new(name.as_bytes())?;
         if how == Create::New && fs.unlink(cx, dir, name).is_ok() {
             after(fs);
