@@ -135,7 +135,7 @@ impl MapBuilder {
     }
 
     /// Changes the use of `len` bytes from `at` on to `to`, as far as it was `from`.
-    pub fn change(&mut self, at: u64, len: u64, (from, to): (Use, Use)) {
+    pub fn change(&mut self, at: u64, len: u64, from: Use, to: Use) {
         self.each_cell(at, len, |cell, n, _| {
             let n = n.min(*from.of(cell));
             *from.of(cell) -= n;
@@ -231,7 +231,7 @@ mod tests {
     fn only_what_is_lost_is_found() {
         let mut map = MapBuilder::new(300, 100, 3);
         map.add(0, 200, Use::Lost);
-        map.change(150, 150, (Use::Lost, Use::Dir));
+        map.change(150, 150, Use::Lost, Use::Dir);
         let map = map.finish(Use::System);
         let all: Vec<_> = map
             .cells

@@ -321,7 +321,8 @@ impl<'a> File<'a> {
         let runs = body.file_mut()?;
         self.store.cache.write_stage(Stage::DATA)?;
         let size = u64::from(node.meta.lock().size);
-        self.store.extents(runs, size, (offset, len), out)
+        let bytes = offset..offset.saturating_add(len);
+        self.store.extents(runs, size, bytes, out)
     }
 
     /// Gives the clusters of a file or directory without a name back. `body` is its own, locked.

@@ -172,7 +172,7 @@ impl FileSystem for FatFs {
         if flags == RenameFlags::SWAP {
             return Err(Kind::Unsupported.into());
         }
-        self.0.rename_entry(cx, (from, name), (to, new_name), flags)
+        self.0.rename_entry(cx, from, name, to, new_name, flags)
     }
 
     fn getattr(&self, _cx: &Ctx<'_>, node: NodeId) -> Result<Attr> {

@@ -88,7 +88,7 @@ impl Owners {
             return Ok(0);
         };
         let index = self.table.write().add(uid, gid)?;
-        let written = write_row(commits, cx, &node, index, (uid, gid));
+        let written = write_row(commits, cx, &node, index, uid, gid);
         if written.is_err() {
             self.table.write().pop();
         }
@@ -125,7 +125,8 @@ fn write_row(
     cx: &Ctx<'_>,
     node: &Arc<Node>,
     index: u16,
-    (uid, gid): (u32, u32),
+    uid: u32,
+    gid: u32,
 ) -> Result<()> {
     let file = File::new(commits, node);
     if index == 1 {

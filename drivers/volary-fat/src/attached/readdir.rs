@@ -86,7 +86,7 @@ impl Tree {
     fn extents_of(&self, entry: &DirEntry, size: u64, out: &mut Vec<Extent>) -> Result<()> {
         let first = entry.first_cluster(self.store.layout.is_fat32());
         let mut runs = Runs::from_first(first, Of::File(self.store.clusters_for(size)));
-        self.store.extents(&mut runs, size, (0, size), out)
+        self.store.extents(&mut runs, size, 0..size, out)
     }
 
     fn is_shown(&self, dir: &Dir, record: &Record<'_>) -> bool {

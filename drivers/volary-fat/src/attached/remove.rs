@@ -23,16 +23,18 @@ impl Attached {
         }
         let node = self.tree.node_of(&found)?;
         let mut content = node.body.write();
-        self.take_away(cx, (&parent, dir), &found, (&node, &mut content))
+        self.take_away(cx, &parent, dir, &found, &node, &mut content)
     }
 
     /// Removes an entry of a directory, and with it the node that it leads to.
     fn take_away(
         &self,
         cx: &Ctx<'_>,
-        (parent, dir): (&Arc<Node>, &mut Dir),
+        parent: &Arc<Node>,
+        dir: &mut Dir,
         found: &Located,
-        (node, content): (&Arc<Node>, &mut Body),
+        node: &Arc<Node>,
+        content: &mut Body,
     ) -> Result<()> {
         content.runs_mut().load_all(&self.store.table)?;
         self.commits.change(|epoch| {
@@ -85,7 +87,7 @@ impl Attached {
         let node = self.tree.node_of(&found)?;
         let mut content = self.tree.write_dir(&node)?;
         check_empty(content.dir()?)?;
-        self.take_away(cx, (&parent, dir), &found, (&node, &mut content))
+        self.take_away(cx, &parent, dir, &found, &node, &mut content)
     }
 }
 

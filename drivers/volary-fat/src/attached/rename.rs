@@ -67,8 +67,10 @@ impl Attached {
     pub(crate) fn rename_entry(
         &self,
         cx: &Ctx<'_>,
-        (from, name): (NodeId, Name<'_>),
-        (to, new_name): (NodeId, Name<'_>),
+        from: NodeId,
+        name: Name<'_>,
+        to: NodeId,
+        new_name: Name<'_>,
         flags: RenameFlags,
     ) -> Result<()> {
         self.store.writable()?;

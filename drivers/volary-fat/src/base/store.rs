@@ -9,6 +9,7 @@ use crate::table::runs::{Run, Runs};
 use crate::volume::layout::Layout;
 use crate::volume::ondisk::{DIR_ENTRIES_MAX, ENTRY_LEN};
 use parking_lot::Mutex;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use volary_block::{Cache, Stage};
@@ -231,11 +232,11 @@ impl Store {
         &self,
         runs: &mut Runs,
         size: u64,
-        (offset, len): (u64, u64),
+        bytes: Range<u64>,
         out: &mut Vec<Extent>,
     ) -> Result<()> {
-        let end = offset.saturating_add(len).min(size);
-        if offset >= end {
+        let (mut at, end) = (bytes.start, bytes.end.min(size));
+        if at >= end {
             return Ok(());
         }
         let need = self.clusters_for(end);
@@ -243,7 +244,6 @@ impl Store {
         if runs.clusters() < need {
             return Err(short_chain(size));
         }
-        let mut at = offset;
         while at < end {
             let (place, len) = self.stretch(runs, at)?;
             let len = len.min(end - at);

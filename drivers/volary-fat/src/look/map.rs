@@ -115,7 +115,7 @@ impl<'a> Drawing<'a> {
 
     fn change_run(&mut self, run: Run, what: Use) {
         let (at, len) = self.place(run);
-        self.map.change(at, len, (Use::Lost, what));
+        self.map.change(at, len, Use::Lost, what);
     }
 
     fn add_run(&mut self, run: Run, what: Use) {

@@ -9,6 +9,7 @@ use crate::table::fat::{Inner, Link, Table, UNKNOWN, entry};
 use crate::table::reserve::Grower;
 use crate::table::runs::{Run, Runs};
 use crate::volume::layout::FatKind;
+use std::ops::RangeInclusive;
 use volary_core::{Kind, Result};
 
 /// What was given back but must stay taken until no directory on the disk
@@ -119,18 +120,19 @@ impl Table {
         self.take(got, count, Scan::Down(near), owner)
     }
 
-    /// Takes free clusters from `first` to `last`, until there are `count`.
+    /// Takes those of the `len` clusters from `first` on that are free.
     ///
     /// # Errors
     /// `Io`.
     pub(crate) fn take_up(
         &self,
         got: &mut Runs,
-        count: u32,
-        (first, last): (u32, u32),
+        first: u32,
+        len: u32,
         owner: Option<u64>,
     ) -> Result<()> {
-        self.take(got, count, Scan::Up(first, last), owner)
+        let count = got.clusters() + len;
+        self.take(got, count, Scan::Up(first, first + len - 1), owner)
     }
 
     fn take(&self, got: &mut Runs, count: u32, scan: Scan, owner: Option<u64>) -> Result<()> {
@@ -154,8 +156,8 @@ impl Table {
             let want = count - got.clusters();
             let base = from - index;
             let found = match scan {
-                Scan::Up(_, to) => inner.free_above(self, segment, (index, to - base), want, owner),
-                Scan::Down(_) => inner.free_below(self, segment, (0, index), want, owner),
+                Scan::Up(_, to) => inner.free_above(self, segment, index..=to - base, want, owner),
+                Scan::Down(_) => inner.free_below(self, segment, 0..=index, want, owner),
             };
             let Some((start, len)) = found else {
                 drop(inner);
@@ -326,21 +328,21 @@ impl Table {
 }
 
 impl Inner {
-    /// Returns the first free run from `index` on, not past `to`, in no reservation of
-    /// another: its start and length, at most `want`.
+    /// Returns the first free run within these indices, in no reservation of another: its start and
+    /// length, at most `want`.
     pub(crate) fn free_above(
         &self,
         table: &Table,
         segment: usize,
-        (index, to): (u32, u32),
+        indices: RangeInclusive<u32>,
         want: u32,
         owner: Option<u64>,
     ) -> Option<(u32, u32)> {
         let (_, end) = table.entries().indices(segment);
-        let end = end.min(to.saturating_add(1));
+        let end = end.min(indices.end().saturating_add(1));
         let base = table.base(segment);
         let is_free = |i: &u32| self.link(table, segment, *i) == Link::Free;
-        let mut index = index;
+        let mut index = *indices.start();
         loop {
             let start = (index..end).find(is_free)?;
             let at = base + u64::from(start);
@@ -354,21 +356,21 @@ impl Inner {
         }
     }
 
-    /// Returns the last free run that ends at `index` or before and begins at `from` or
-    /// later, in no reservation of another: its start and length, at most `want`.
+    /// Returns the last free run within these indices, in no reservation of another: its start and
+    /// length, at most `want`.
     pub(crate) fn free_below(
         &self,
         table: &Table,
         segment: usize,
-        (from, index): (u32, u32),
+        indices: RangeInclusive<u32>,
         want: u32,
         owner: Option<u64>,
     ) -> Option<(u32, u32)> {
         let (start, _) = table.entries().indices(segment);
-        let start = start.max(from);
+        let start = start.max(*indices.start());
         let base = table.base(segment);
         let is_free = |i: &u32| self.link(table, segment, *i) == Link::Free;
-        let mut index = index;
+        let mut index = *indices.end();
         loop {
             let last = (start..=index).rev().find(is_free)?;
             let at = base + u64::from(last);

@@ -62,7 +62,7 @@ impl Table {
                 len => (at + 1, len),
             };
             let had = got.clusters();
-            self.take_up(got, had + len, (first, first + len - 1), owner)?;
+            self.take_up(got, first, len, owner)?;
             if got.clusters() == had {
                 // Others were faster.
                 return Ok(());
@@ -94,7 +94,7 @@ impl Table {
             return;
         };
         let len = match next > last {
-            true => inner.free_here(self, (segment, index), most, Some(grower.owner)),
+            true => inner.free_here(self, segment, index, most, Some(grower.owner)),
             false => 0,
         };
         let reservation = Reservation {
@@ -140,7 +140,7 @@ impl Table {
         }
         let (segment, index) = self.place(at + 1);
         let inner = self.lock(segment)?;
-        Ok(inner.free_here(self, (segment, index), most, owner))
+        Ok(inner.free_here(self, segment, index, most, owner))
     }
 
     /// Returns the first stretch of `wish` free clusters past `near`, else below it; else, with
@@ -177,7 +177,7 @@ impl Table {
                 continue;
             };
             let to = end.min(index.saturating_add(search.looks)) - 1;
-            let run = inner.free_above(self, segment, (index, to), search.wish, search.owner);
+            let run = inner.free_above(self, segment, index..=to, search.wish, search.owner);
             drop(inner);
             let next = match run {
                 Some((start, len)) if search.note(base + start, len) => return Ok(true),
@@ -200,7 +200,7 @@ impl Table {
                 continue;
             };
             let from = (index + 1).saturating_sub(search.looks);
-            let run = inner.free_below(self, segment, (from, index), search.wish, search.owner);
+            let run = inner.free_below(self, segment, from..=index, search.wish, search.owner);
             drop(inner);
             let next = match run {
                 Some((start, len)) if search.note(base + start, len) => return Ok(true),
@@ -262,7 +262,8 @@ impl Inner {
     fn free_here(
         &self,
         table: &Table,
-        (segment, index): (usize, u32),
+        segment: usize,
+        index: u32,
         most: u32,
         owner: Option<u64>,
     ) -> u32 {
