@@ -98,7 +98,7 @@ impl Model {
         ((self.outer - self.inner) / self.capacity as f64).max(1e-18)
     }
 
-    fn queued(&self, (offset, len): (u64, u64)) -> Queued {
+    fn queued(&self, offset: u64, len: u64) -> Queued {
         let passed = self.passed(offset as f64);
         Queued {
             offset,
@@ -300,7 +300,7 @@ impl Timed for HardDisk {
                 coming
                     .by_ref()
                     .take(room)
-                    .map(|read| self.model.queued(read)),
+                    .map(|(offset, len)| self.model.queued(offset, len)),
             );
             let Some(next) = self.soonest(time, &held) else {
                 return;

@@ -116,39 +116,43 @@ impl CaseFold {
     fn move_entry(
         &self,
         cx: &Ctx<'_>,
-        from: (NodeId, &[u8]),
-        to: (NodeId, &[u8]),
+        from: NodeId,
+        name: &[u8],
+        to: NodeId,
+        new_name: &[u8],
         flags: RenameFlags,
     ) -> Result<()> {
-        let (old, new) = (Name::new(from.1)?, Name::new(to.1)?);
-        self.below.rename(cx, from.0, old, to.0, new, flags)?;
+        let (old, new) = (Name::new(name)?, Name::new(new_name)?);
+        self.below.rename(cx, from, old, to, new, flags)?;
         let mut names = self.names.lock();
         if flags != RenameFlags::SWAP {
-            names.remove(from.0, from.1);
-            names.add(to.0, to.1);
+            names.remove(from, name);
+            names.add(to, new_name);
         }
         Ok(())
     }
 
-    /// Replaces an entry whose name is spelled differently.
+    /// Replaces an entry whose name is spelled `taken`, not `new_name`.
     fn replace(
         &self,
         cx: &Ctx<'_>,
-        from: (NodeId, &[u8]),
-        taken: (NodeId, &[u8]),
+        from: NodeId,
         name: &[u8],
+        to: NodeId,
+        taken: &[u8],
+        new_name: &[u8],
     ) -> Result<()> {
-        let moved = self.below.lookup(cx, from.0, Name::new(from.1)?)?.node;
-        let there = self.below.lookup(cx, taken.0, Name::new(taken.1)?)?.node;
+        let moved = self.below.lookup(cx, from, Name::new(name)?)?.node;
+        let there = self.below.lookup(cx, to, Name::new(taken)?)?.node;
         if moved == there {
             return Ok(());
         }
-        self.move_entry(cx, from, taken, RenameFlags::REPLACE)?;
-        if taken.1 == name {
+        self.move_entry(cx, from, name, to, taken, RenameFlags::REPLACE)?;
+        if taken == new_name {
             return Ok(());
         }
         // The replacement is done; only the spelling can still fail.
-        let respelled = self.move_entry(cx, taken, (taken.0, name), RenameFlags::KEEP);
+        let respelled = self.move_entry(cx, to, taken, to, new_name, RenameFlags::KEEP);
         respelled.or(Ok(()))
     }
 }
@@ -244,20 +248,18 @@ impl Layer for CaseFold {
         let old = self.to_find(cx, from, name)?;
         let wanted = new_name.as_bytes();
         let Some(taken) = self.spelled(cx, to, new_name)? else {
-            return self.move_entry(cx, (from, &old), (to, wanted), flags);
+            return self.move_entry(cx, from, &old, to, wanted, flags);
         };
         let same_entry = from == to && old == taken;
         match flags {
-            RenameFlags::SWAP => self.move_entry(cx, (from, &old), (to, &taken), flags),
+            RenameFlags::SWAP => self.move_entry(cx, from, &old, to, &taken, flags),
             // The name is taken: the volume decides which error comes first.
             RenameFlags::KEEP if !same_entry || name == new_name => {
-                self.move_entry(cx, (from, &old), (to, &taken), flags)
+                self.move_entry(cx, from, &old, to, &taken, flags)
             }
             _ if same_entry && taken == wanted => Ok(()),
-            _ if same_entry => {
-                self.move_entry(cx, (from, &old), (to, wanted), RenameFlags::REPLACE)
-            }
-            _ => self.replace(cx, (from, &old), (to, &taken), wanted),
+            _ if same_entry => self.move_entry(cx, from, &old, to, wanted, RenameFlags::REPLACE),
+            _ => self.replace(cx, from, &old, to, &taken, wanted),
         }
     }
 }

@@ -142,7 +142,8 @@ impl Session {
     pub(crate) fn bestow(
         &self,
         cx: &Ctx<'_>,
-        (dir, name): (NodeId, Name<'_>),
+        dir: NodeId,
+        name: Name<'_>,
         entry: &mut Entry,
         inherited: Option<Inherited>,
     ) -> Result<()> {

@@ -115,7 +115,7 @@ impl Session {
         let (set, inherited) = self.for_new(cx, dir, name, FileKind::File, set)?;
         let make = || self.fs().create(cx, dir.node, name, Create::New, &set);
         let (mut entry, below) = self.put(dir, make)?;
-        self.bestow(cx, (dir.node, name), &mut entry, inherited)
+        self.bestow(cx, dir.node, name, &mut entry, inherited)
             .inspect_err(|_| {
                 let _ = self.fs().close(cx, below);
             })?;
@@ -158,7 +158,7 @@ impl Session {
         let parent = self.searchable(&cx, dir)?;
         let (set, inherited) = self.for_new(&cx, &parent, name, FileKind::Dir, set)?;
         let mut entry = self.put(&parent, || self.fs().mkdir(&cx, dir, name, &set))?;
-        self.bestow(&cx, (dir, name), &mut entry, inherited)?;
+        self.bestow(&cx, dir, name, &mut entry, inherited)?;
         self.tell_made(dir, name, &entry);
         Ok(entry)
     }
@@ -198,7 +198,7 @@ impl Session {
         let mut entry = self.put(&parent, || {
             self.fs().mknod(&cx, dir, name, kind, rdev, &set)
         })?;
-        self.bestow(&cx, (dir, name), &mut entry, inherited)?;
+        self.bestow(&cx, dir, name, &mut entry, inherited)?;
         self.tell_made(dir, name, &entry);
         Ok(entry)
     }

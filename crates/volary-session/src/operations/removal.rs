@@ -313,7 +313,7 @@ impl Session {
     ) -> Result<Option<NodeId>> {
         self.check_writable()?;
         let taken = self.contending(By::Key(None), |patient| {
-            self.try_to_take(cx, (dir, name), &remove, patient)
+            self.try_to_take(cx, dir, name, &remove, patient)
         })?;
         self.volume.entries_changed(dir, self.parent_key);
         Ok(taken)
@@ -322,7 +322,8 @@ impl Session {
     fn try_to_take(
         &self,
         cx: &Ctx<'_>,
-        (dir, name): (NodeId, Name<'_>),
+        dir: NodeId,
+        name: Name<'_>,
         remove: &impl Fn() -> Result<()>,
         patient: bool,
     ) -> Result<Tried<Option<NodeId>>> {

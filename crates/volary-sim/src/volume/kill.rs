@@ -160,7 +160,8 @@ impl Volume {
         let mut found = with_ctx(0, |cx| tree::read(&fs, cx))?;
         found.retain(|path, _| !self.own.contains(&path.as_str()));
         // Entries of a directory come after it, so the reverse order removes them first.
-        let mut ops: Vec<Op> = found.into_iter().rev().map(gone).collect();
+        let found = found.into_iter().rev();
+        let mut ops: Vec<Op> = found.map(|(path, node)| removal(path, &node)).collect();
         let preset: Ops = self.preset.parse()?;
         ops.push(Op::Sync);
         for (i, op) in ops.iter().enumerate() {
@@ -186,7 +187,7 @@ fn in_parts(op: &Op, pages: Option<u64>) -> Vec<Op> {
 }
 
 /// Returns the operation that removes this node.
-fn gone((path, node): (String, Node)) -> Op {
+fn removal(path: String, node: &Node) -> Op {
     match node {
         Node::Dir(_) => Op::Rmdir(path),
         Node::File(..) => Op::Unlink(path),
