@@ -75,8 +75,8 @@ pub(crate) fn rock_ridge(cache: &Cache, volume: &Volume) -> Result<Option<RockRi
     };
     let (mut skip, mut version, mut first) = (None, None, true);
     let mut areas = Areas::of_all(cache);
-    let all = (record.at, &*record.system_use);
-    let read = each_field(cache, volume, all, &mut areas, |field| {
+    let (at, area) = (record.at, &record.system_use);
+    let read = each_field(cache, volume, at, area, &mut areas, |field| {
         match (&field.signature, field.data) {
             (b"SP", &[0xbe, 0xef, n, ..]) if first => skip = Some(usize::from(n)),
             (b"ER", &[len, _, _, _, ref text @ ..]) => {

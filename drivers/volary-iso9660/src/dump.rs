@@ -201,8 +201,8 @@ fn dump_record(
     }
     let mut done = Ok(());
     // `SP` may say that the first bytes are to be skipped. Bytes that are not a field end the area.
-    let all = (record.at, &*record.system_use);
-    each_field(reader.cache, reader.volume, all, areas, |field| {
+    let (at, area) = (record.at, &record.system_use);
+    each_field(reader.cache, reader.volume, at, area, areas, |field| {
         let signature = escape(&field.signature);
         let hex: String = field.data.iter().map(|b| format!("{b:02x}")).collect();
         done = done.and_then(|()| writeln!(out, "           {signature} {hex}"));

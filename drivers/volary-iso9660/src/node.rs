@@ -264,7 +264,7 @@ impl Nodes<'_> {
                 node.target = Some(target);
             }
             FileKind::CharDevice | FileKind::BlockDevice => {
-                attr.rdev = rock.device.map_or(0, device);
+                attr.rdev = rock.device.map_or(0, |(high, low)| device(high, low));
             }
             _ => {}
         }
@@ -323,7 +323,7 @@ fn link_key(found: &Found, rock: &Rock) -> Option<LinkKey> {
 
 /// Returns a device number. The major and the minor number are in two halves, or, as some writers
 /// do, together in the low half.
-fn device((high, low): (u32, u32)) -> u64 {
+fn device(high: u32, low: u32) -> u64 {
     let (major, minor) = match high {
         0 if low > 0xff => (low >> 8, low & 0xff),
         _ => (high, low),

@@ -75,7 +75,7 @@ impl Rock {
         let mut rock = Self::default();
         let area = record.system_use.get(skip..).unwrap_or_default();
         let mut target = Target::default();
-        each_field(cache, volume, (record.at, area), areas, |field| {
+        each_field(cache, volume, record.at, area, areas, |field| {
             rock.take(field, record.at, &mut target)
         })?;
         rock.target = target.text;

@@ -44,7 +44,8 @@ impl Areas {
 pub(crate) fn each_field(
     cache: &Cache,
     volume: &Volume,
-    (at, area): (u64, &[u8]),
+    at: u64,
+    area: &[u8],
     areas: &mut Areas,
     mut each: impl FnMut(&Field<'_>) -> Result<()>,
 ) -> Result<()> {

@@ -213,7 +213,7 @@ impl FileSystem for Mem {
         flags: RenameFlags,
     ) -> Result<()> {
         let mut state = self.to_change()?;
-        state.rename(cx, (from, name), (to, new_name), flags)
+        state.rename(cx, from, name, to, new_name, flags)
     }
 
     fn getattr(&self, _: &Ctx<'_>, node: NodeId) -> Result<Attr> {
@@ -300,7 +300,7 @@ impl FileSystem for Mem {
             state.node(node)?.file()?;
             return Ok(end);
         }
-        state.change_content(node, (offset, len), end, |content| {
+        state.change_content(node, offset..end, end, |content| {
             content.write(offset, data);
         })?;
         state.touch_content(node, cx.now)?;
@@ -330,10 +330,10 @@ impl FileSystem for Mem {
         }
         state.options.check_size(end)?;
         if hole {
-            state.change_content(node, (0, 0), 0, |content| content.punch(offset, len))?;
+            state.change_content(node, 0..0, 0, |content| content.punch(offset, len))?;
             return state.touch_content(node, cx.now);
         }
-        state.change_content(node, (offset, len), 0, |content| content.fill(offset, len))?;
+        state.change_content(node, offset..end, 0, |content| content.fill(offset, len))?;
         state.touch(node, cx.now)
     }
 

@@ -152,59 +152,61 @@ impl State {
     pub(crate) fn rename(
         &mut self,
         cx: &Ctx<'_>,
-        from: (NodeId, Name<'_>),
-        to: (NodeId, Name<'_>),
+        from: NodeId,
+        name: Name<'_>,
+        to: NodeId,
+        new_name: Name<'_>,
         flags: RenameFlags,
     ) -> Result<()> {
         if flags == RenameFlags::SWAP && !self.options.has(Caps::SWAP) {
             return Err(Kind::Unsupported.into());
         }
-        let old = self.find(from.0, from.1)?;
-        let new = match self.find(to.0, to.1) {
+        let old = self.find(from, name)?;
+        let new = match self.find(to, new_name) {
             Err(e) if e == Kind::NotFound && flags != RenameFlags::SWAP => None,
             found => Some(found?),
         };
-        if self.node(to.0)?.nlink == 0 {
+        if self.node(to)?.nlink == 0 {
             return Err(Kind::NotFound.into());
         }
-        self.check_not_into_itself(old.node, to.0)?;
+        self.check_not_into_itself(old.node, to)?;
         match (flags, new) {
             (RenameFlags::SWAP, Some(new)) => {
-                self.check_not_into_itself(new.node, from.0)?;
+                self.check_not_into_itself(new.node, from)?;
                 self.swap(cx, &old, &new)
             }
             (_, Some(new))
                 if (new.dir, &new.key) == (old.dir, &old.key)
-                    && (flags != RenameFlags::KEEP || from.1 != to.1) =>
+                    && (flags != RenameFlags::KEEP || name != new_name) =>
             {
-                self.check_name(to.1)?;
-                self.respell(cx, &new, to.1)
+                self.check_name(new_name)?;
+                self.respell(cx, &new, new_name)
             }
             (RenameFlags::KEEP, Some(_)) => Err(Kind::Exists.into()),
             (_, Some(new)) if new.node == old.node => Ok(()),
             (_, Some(new)) => {
                 self.check_replaceable(old.node, new.node)?;
-                self.check_name(to.1)?;
+                self.check_name(new_name)?;
                 self.node_mut(new.dir)?.dir_mut()?.remove(&new.key);
                 self.drop_name(cx, new.dir, new.node)?;
-                self.move_name(cx, &old, to)
+                self.move_name(cx, &old, to, new_name)
             }
             (_, None) => {
-                self.check_free(to.0, to.1)?;
-                if self.is_dir(old.node)? && from.0 != to.0 {
-                    self.check_links(to.0)?;
+                self.check_free(to, new_name)?;
+                if self.is_dir(old.node)? && from != to {
+                    self.check_links(to)?;
                 }
-                self.move_name(cx, &old, to)
+                self.move_name(cx, &old, to, new_name)
             }
         }
     }
 
     /// Moves the entry to a free name.
-    fn move_name(&mut self, cx: &Ctx<'_>, old: &Found, to: (NodeId, Name<'_>)) -> Result<()> {
+    fn move_name(&mut self, cx: &Ctx<'_>, old: &Found, dir: NodeId, name: Name<'_>) -> Result<()> {
         self.node_mut(old.dir)?.dir_mut()?.remove(&old.key);
         self.touch_content(old.dir, cx.now)?;
-        self.add_name(to.0, to.1, old.node, cx.now)?;
-        self.change_parent(old.node, old.dir, to.0)?;
+        self.add_name(dir, name, old.node, cx.now)?;
+        self.change_parent(old.node, old.dir, dir)?;
         self.touch(old.node, cx.now)
     }
 

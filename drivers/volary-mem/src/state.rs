@@ -5,6 +5,7 @@ use crate::dir::Dir;
 use crate::node::{Body, Node};
 use crate::options::MemOptions;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use volary_core::{Attr, Caps, Ctx, Entry, Kind, Mode, NodeId, OpenId, Result, SetAttr, Time};
 
 /// What the volume's one lock protects.
@@ -157,7 +158,7 @@ impl State {
             return Err(Kind::Unsupported.into());
         }
         if let Some(size) = set.size {
-            self.change_content(id, (0, 0), size, |content| content.resize(size))?;
+            self.change_content(id, 0..0, size, |content| content.resize(size))?;
             self.touch_content(id, cx.now)?;
         }
         let mut node = self.nodes.remove(&id).ok_or(Kind::Stale)?;
@@ -193,7 +194,7 @@ impl State {
         self.options.nodes_max.saturating_sub(there)
     }
 
-    /// Changes the content of a file. Before `change`, the content's pages for the range, and a
+    /// Changes the content of a file. Before `change`, the content's pages for these bytes, and a
     /// size of at least `size`, are accounted for.
     ///
     /// # Errors
@@ -201,14 +202,14 @@ impl State {
     pub(crate) fn change_content(
         &mut self,
         id: NodeId,
-        (offset, len): (u64, u64),
+        bytes: Range<u64>,
         size: u64,
         change: impl FnOnce(&mut Content),
     ) -> Result<()> {
         let holes = self.options.has(Caps::HOLES);
         let content = self.node(id)?.file()?;
         let before = content.room(holes);
-        let most = content.room_with(offset, len, size, holes);
+        let most = content.room_with(bytes.start, bytes.end - bytes.start, size, holes);
         self.options.check_size(size)?;
         self.use_room(before, most)?;
         let content = self.node_mut(id)?.file_mut()?;

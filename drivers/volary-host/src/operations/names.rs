@@ -138,7 +138,7 @@ impl Names {
         let replaced = self.glance(&to_fd, new_name);
         let (old, new) = (name.as_bytes(), new_name.as_bytes());
         rustix::fs::renameat_with(&from_fd, old, &to_fd, new, how).map_err(|e| {
-            let refused = self.refusal(e, (from, &from_fd, name), &to_fd);
+            let refused = self.refusal(e, from, &from_fd, name, &to_fd);
             self.tree
                 .in_dir(from, &from_fd, self.tree.in_dir(to, &to_fd, refused))
         })?;
@@ -157,7 +157,9 @@ impl Names {
     fn refusal(
         &self,
         errno: Errno,
-        (from, from_fd, name): (NodeId, &OwnedFd, Name<'_>),
+        from: NodeId,
+        from_fd: &OwnedFd,
+        name: Name<'_>,
         to_fd: &OwnedFd,
     ) -> Error {
         let moved = || self.find_in(from, from_fd, name.as_bytes()).ok();
