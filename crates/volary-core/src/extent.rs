@@ -1,5 +1,7 @@
 //! [`Extent`]: where the bytes of a file are.
 
+use std::ops::Range;
+
 /// A stretch of a file, and the place of its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
@@ -12,24 +14,25 @@ pub struct Extent {
 }
 
 impl Extent {
-    /// Appends the extent from `start` to `stop`, in bytes of the file, to a file's extents.
-    /// Lengthens the last one instead if the new one continues it, in the file and in its place.
-    pub fn append(all: &mut Vec<Self>, (start, stop): (u64, u64), place: Place) {
+    /// Appends the extent of these bytes of the file to a file's extents. Lengthens the last one
+    /// instead if the new one continues it, in the file and in its place.
+    pub fn append(all: &mut Vec<Self>, bytes: Range<u64>, place: Place) {
+        let len = bytes.end - bytes.start;
         if let Some(last) = all.last_mut() {
-            let follows = last.offset + last.len == start;
+            let follows = last.offset + last.len == bytes.start;
             let is_same = match (last.place, place) {
                 (Place::Device(before), Place::Device(after)) => before + last.len == after,
                 (Place::Hole, Place::Hole) => true,
                 _ => false,
             };
             if follows && is_same {
-                last.len += stop - start;
+                last.len += len;
                 return;
             }
         }
         all.push(Self {
-            offset: start,
-            len: stop - start,
+            offset: bytes.start,
+            len,
             place,
         });
     }

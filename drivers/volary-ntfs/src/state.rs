@@ -31,10 +31,11 @@ impl About {
     /// `Corrupt`; `Io`.
     pub(crate) fn read(mft: &Mft) -> Result<Self> {
         let node = Node::of(mft, number::VOLUME)?;
-        let label = node.value(mft, (kind::VOLUME_NAME, "$VOLUME_NAME"), LABEL_MAX)?;
+        let label = node.value(mft, kind::VOLUME_NAME, "$VOLUME_NAME", LABEL_MAX)?;
         let told = node.value(
             mft,
-            (kind::VOLUME_INFORMATION, "$VOLUME_INFORMATION"),
+            kind::VOLUME_INFORMATION,
+            "$VOLUME_INFORMATION",
             LABEL_MAX,
         )?;
         let told = told.unwrap_or_default();

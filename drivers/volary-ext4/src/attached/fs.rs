@@ -76,7 +76,7 @@ impl Ext4Fs {
             && inode.check_clear().is_ok()
         {
             out.set_extents(id, |extents| {
-                store.content(&inode).extents((0, inode.size), extents)
+                store.content(&inode).extents(0..inode.size, extents)
             });
         }
         Ok(is_taken)
@@ -193,7 +193,7 @@ impl FileSystem for Ext4Fs {
     ) -> Result<()> {
         let open = self.0.opened(open)?;
         let content = self.0.store.content(&open.inode);
-        content.extents((offset, len), out)
+        content.extents(offset..offset.saturating_add(len), out)
     }
 
     fn close(&self, _: &Ctx<'_>, open: OpenId) -> Result<()> {

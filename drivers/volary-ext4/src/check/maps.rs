@@ -113,11 +113,11 @@ impl Maps<'_, '_> {
                 ..damage(at, words)
             });
         }
-        self.count(number, group, ("free clusters", free, group.free_clusters));
+        self.count(number, group, "free clusters", free, group.free_clusters);
         Ok(())
     }
 
-    fn count(&mut self, number: u32, group: &Group, (what, found, said): (&str, u64, u64)) {
+    fn count(&mut self, number: u32, group: &Group, what: &str, found: u64, said: u64) {
         if found != said {
             let words = format!("group {number} has {found} {what}, says {said}");
             self.findings.tell(&Finding {
@@ -157,9 +157,9 @@ impl Maps<'_, '_> {
                 ..damage(at, words)
             });
         }
-        self.count(number, group, ("free inodes", free, group.free_inodes));
+        self.count(number, group, "free inodes", free, group.free_inodes);
         if !self.seen.is_partial {
-            self.count(number, group, ("directories", dirs, group.dirs));
+            self.count(number, group, "directories", dirs, group.dirs);
         }
         Ok(())
     }

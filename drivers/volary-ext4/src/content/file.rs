@@ -4,6 +4,7 @@ use crate::content::map::BlockMap;
 use crate::content::xattr::inline_rest;
 use crate::disk::ondisk::{I_BLOCK_LEN, iflag};
 use crate::disk::run::{Run, Spot};
+use std::ops::Range;
 use volary_core::{Error, Extent, FileKind, Kind, Place, Result};
 
 /// Longest target of a symlink, as Linux has it, in bytes.
@@ -103,9 +104,9 @@ impl<'a> Content<'a> {
     ///
     /// # Errors
     /// As [`read`](Self::read).
-    pub(crate) fn extents(&self, (offset, len): (u64, u64), out: &mut Vec<Extent>) -> Result<()> {
+    pub(crate) fn extents(&self, bytes: Range<u64>, out: &mut Vec<Extent>) -> Result<()> {
         let inode = self.map.inode();
-        let end = offset.saturating_add(len).min(inode.size);
+        let (offset, end) = (bytes.start, bytes.end.min(inode.size));
         if offset >= end {
             return Ok(());
         }
@@ -126,7 +127,7 @@ impl<'a> Content<'a> {
                     return Err(Kind::Interrupted.into());
                 }
                 left -= 1;
-                self.push_extents(run, (offset, end), out);
+                self.push_extents(run, &(offset..end), out);
                 Ok(())
             });
         if left > 0 {
@@ -135,18 +136,19 @@ impl<'a> Content<'a> {
         // Who wants to know more asks from there on.
         let known = out.last().map_or(offset, |last| last.offset + last.len);
         if known < end {
-            Extent::append(out, (known, end), Place::Encoded);
+            Extent::append(out, known..end, Place::Encoded);
         }
         Ok(())
     }
 
-    /// Adds the extents of a run; a block that is in the journal is one of its own.
-    fn push_extents(&self, run: Run, (offset, end): (u64, u64), out: &mut Vec<Extent>) {
+    /// Adds the extents of a run, as far as it has these bytes; a block that is in the journal is
+    /// one of its own.
+    fn push_extents(&self, run: Run, bytes: &Range<u64>, out: &mut Vec<Extent>) {
         let block = self.map.blocks().volume().block;
-        let start = (run.first * block).max(offset);
-        let stop = run.end().saturating_mul(block).min(end);
+        let start = (run.first * block).max(bytes.start);
+        let stop = run.end().saturating_mul(block).min(bytes.end);
         let Spot::Data(first) = run.spot else {
-            return Extent::append(out, (start, stop), Place::Hole);
+            return Extent::append(out, start..stop, Place::Hole);
         };
         let mut at = start;
         while at < stop {
@@ -158,7 +160,7 @@ impl<'a> Content<'a> {
                 Place::Device(place) => Place::Device(place + at % block),
                 other => other,
             };
-            Extent::append(out, (at, until), place);
+            Extent::append(out, at..until, place);
             at = until;
         }
     }

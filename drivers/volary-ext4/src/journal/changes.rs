@@ -66,13 +66,13 @@ impl<'a> Changes<'a> {
                     self.fast.set_range(first, run);
                 }
             }
-            fctag::CREAT | fctag::LINK => self.link(tag, (first, second), name),
-            fctag::UNLINK => self.unlink((first, second), name),
+            fctag::CREAT | fctag::LINK => self.link(tag, first, second, name),
+            fctag::UNLINK => self.unlink(first, second, name),
             _ => {}
         }
     }
 
-    fn link(&mut self, tag: u16, (dir, ino): (u32, u32), name: &[u8]) {
+    fn link(&mut self, tag: u16, dir: u32, ino: u32, name: &[u8]) {
         if self.fast.has_added(dir, name, ino) || self.stands_there(dir, name, ino) {
             return;
         }
@@ -85,7 +85,7 @@ impl<'a> Changes<'a> {
         }
     }
 
-    fn unlink(&mut self, (dir, ino): (u32, u32), name: &[u8]) {
+    fn unlink(&mut self, dir: u32, ino: u32, name: &[u8]) {
         if !self.fast.has_added(dir, name, ino) && !self.stands_there(dir, name, ino) {
             return;
         }

@@ -48,7 +48,7 @@ impl<'a> Ahead<'a> {
         let cluster = self.mft.volume().cluster;
         let end = stream.size.min(AHEAD_MAX).div_ceil(cluster);
         // Damaged runs are reported when the directory is listed.
-        let _ = stream.each_run(self.mft, None, (0, end), |run| {
+        let _ = stream.each_run(self.mft, None, 0..end, |run| {
             if let Some(place) = run.place {
                 blocks.push((
                     place.saturating_mul(cluster),

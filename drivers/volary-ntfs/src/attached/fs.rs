@@ -227,7 +227,10 @@ impl FileSystem for NtfsFs {
         match &self.0.opened(open)?.what {
             What::Dir(..) => Err(Error::from(Kind::IsDir)),
             What::File(None) => Ok(()),
-            What::File(Some(stream)) => stream.extents(self.0.store.mft(), cx, (offset, len), out),
+            What::File(Some(stream)) => {
+                let bytes = offset..offset.saturating_add(len);
+                stream.extents(self.0.store.mft(), cx, bytes, out)
+            }
         }
     }
 

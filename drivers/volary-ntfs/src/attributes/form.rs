@@ -86,7 +86,7 @@ impl Wsl {
         if !node.has(kind::EA) {
             return Ok(Self::default());
         }
-        let value = node.value(mft, (kind::EA, "$EA"), EA_MAX)?;
+        let value = node.value(mft, kind::EA, "$EA", EA_MAX)?;
         Ok(Self::of(&value.unwrap_or_default()))
     }
 
@@ -131,8 +131,9 @@ impl Form {
         };
         let flags = node.standard()?.0.flags.get();
         if flags & fflag::REPARSE_POINT != 0 && node.has(kind::REPARSE_POINT) {
-            let what = (kind::REPARSE_POINT, "$REPARSE_POINT");
-            let value = node.value(mft, what, reparse::LEN_MAX)?.unwrap_or_default();
+            let (kind, what) = (kind::REPARSE_POINT, "$REPARSE_POINT");
+            let value = node.value(mft, kind, what, reparse::LEN_MAX)?;
+            let value = value.unwrap_or_default();
             let found = reparse::parse(&value).ok_or_else(|| {
                 let found = format!("{} bytes (record {})", value.len(), node.number());
                 let expected = "a tag and what belongs to it";

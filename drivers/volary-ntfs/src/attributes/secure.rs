@@ -49,8 +49,13 @@ impl Secure {
     /// # Errors
     /// `Corrupt`; `Io`.
     pub(crate) fn descriptor(&self, mft: &Mft, node: &Node) -> Result<Option<Arc<[u8]>>> {
-        let what = (kind::SECURITY_DESCRIPTOR, "$SECURITY_DESCRIPTOR");
-        if let Some(own) = node.value(mft, what, DESCRIPTOR_MAX)? {
+        let own = node.value(
+            mft,
+            kind::SECURITY_DESCRIPTOR,
+            "$SECURITY_DESCRIPTOR",
+            DESCRIPTOR_MAX,
+        )?;
+        if let Some(own) = own {
             return Ok(Some(own.into()));
         }
         let Some(id) = node.security_id()?.filter(|id| *id != 0) else {

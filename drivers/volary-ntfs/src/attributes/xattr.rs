@@ -61,10 +61,10 @@ impl<'a> Xattrs<'a> {
             }
             b"system.ntfs_times" => Some(times(node)?),
             b"system.ntfs_reparse_data" => {
-                let what = (kind::REPARSE_POINT, "$REPARSE_POINT");
-                node.value(mft, what, reparse::LEN_MAX)?
+                let what = "$REPARSE_POINT";
+                node.value(mft, kind::REPARSE_POINT, what, reparse::LEN_MAX)?
             }
-            b"system.ntfs_ea" => node.value(mft, (kind::EA, "$EA"), EA_MAX)?,
+            b"system.ntfs_ea" => node.value(mft, kind::EA, "$EA", EA_MAX)?,
             b"system.ntfs_dos_name" => self.dos_name()?,
             _ => None,
         };

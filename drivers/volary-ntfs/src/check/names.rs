@@ -25,17 +25,19 @@ pub(super) fn check(store: &Store, all: &mut All, findings: &mut Reporter<'_>) -
     let count = dirs.len() as u64;
     for (number, done) in dirs.iter().zip(0..) {
         findings.progress("directories", done, count)?;
-        directory(store, *number, (done, count), all, findings)?;
+        directory(store, *number, done, count, all, findings)?;
     }
     names(all, findings);
     paths(&dirs, all, findings);
     Ok(())
 }
 
+/// Checks a directory, when `done` of the `count` directories are done.
 fn directory(
     store: &Store,
     number: u64,
-    done: (u64, u64),
+    done: u64,
+    count: u64,
     all: &mut All,
     findings: &mut Reporter<'_>,
 ) -> Result<()> {
@@ -47,7 +49,7 @@ fn directory(
         }
     });
     match read {
-        Ok(Some(dir)) => Tree::new(store, all, findings, dir.index(), done).check(),
+        Ok(Some(dir)) => Tree::new(store, all, findings, dir.index(), done, count).check(),
         Ok(None) => Ok(()),
         Err(e) if ends(&e) => Err(e),
         Err(e) => {

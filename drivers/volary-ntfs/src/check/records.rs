@@ -266,7 +266,7 @@ impl<'a, 'f> Records<'a, 'f> {
         };
         let (mut taken, mut crossed, mut end) = (0u64, None, 0u64);
         let all = &mut self.all;
-        let walked = stream.each_run(self.store.mft(), None, (0, mapped.end), |run| {
+        let walked = stream.each_run(self.store.mft(), None, 0..mapped.end, |run| {
             end = run.end();
             let Some(place) = run.place else {
                 return Ok(());

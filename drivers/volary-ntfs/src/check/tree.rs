@@ -29,7 +29,8 @@ pub(super) struct Tree<'a, 'f> {
     before: Option<Vec<u16>>,
     is_whole: bool,
     /// For progress: the number of directories checked so far, and the total.
-    done: (u64, u64),
+    done: u64,
+    count: u64,
 }
 
 impl<'a, 'f> Tree<'a, 'f> {
@@ -38,7 +39,8 @@ impl<'a, 'f> Tree<'a, 'f> {
         all: &'a mut All,
         findings: &'a mut Reporter<'f>,
         index: &'a Index,
-        done: (u64, u64),
+        done: u64,
+        count: u64,
     ) -> Self {
         Self {
             store,
@@ -50,6 +52,7 @@ impl<'a, 'f> Tree<'a, 'f> {
             before: None,
             is_whole: true,
             done,
+            count,
         }
     }
 
@@ -136,7 +139,7 @@ impl<'a, 'f> Tree<'a, 'f> {
             return Ok(());
         };
         self.findings
-            .progress("directories", self.done.0, self.done.1)?;
+            .progress("directories", self.done, self.count)?;
         match self.index.entries(self.store.mft(), block) {
             Ok(below) => self.entries(&below, depth + 1),
             Err(e) => self.bad(e),

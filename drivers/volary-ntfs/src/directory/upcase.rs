@@ -61,7 +61,7 @@ impl Collation {
             }
             _ => e,
         })?;
-        let value = node.value(mft, (kind::DATA, "$UpCase"), Upcase::LEN)?;
+        let value = node.value(mft, kind::DATA, "$UpCase", Upcase::LEN)?;
         let table = value.and_then(|value| Upcase::of(&value));
         let table = table.ok_or_else(|| {
             Error::corrupt("$UpCase", node.record.at, "another table", "65536 units")

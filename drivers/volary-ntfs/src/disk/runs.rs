@@ -1,6 +1,7 @@
 //! Runs: the places of an attribute's clusters, as mapping pairs give them.
 
 use crate::disk::ondisk::Reference;
+use std::ops::Range;
 use volary_core::{Error, Result};
 
 /// Consecutive clusters of an attribute.
@@ -38,20 +39,16 @@ pub(crate) struct Part {
     pub(crate) id: u16,
 }
 
-/// Reads the mapping pairs of the attribute's clusters from `first` up to `end`. `at` is the place
-/// of the pairs on the device. `clusters` is the number of clusters of the volume.
+/// Reads the mapping pairs of the attribute's clusters `mapped`. `at` is the place of the pairs on
+/// the device. `clusters` is the number of clusters of the volume.
 ///
 /// # Errors
 /// `Corrupt` for pairs that end too early or too late, and for runs outside of the volume.
-pub(crate) fn decode(
-    pairs: &[u8],
-    at: u64,
-    (first, end): (u64, u64),
-    clusters: u64,
-) -> Result<Vec<Run>> {
+pub(crate) fn decode(pairs: &[u8], at: u64, mapped: Range<u64>, clusters: u64) -> Result<Vec<Run>> {
     let bad = |found: String, expected: &str| Error::corrupt("mapping pairs", at, found, expected);
     let (mut runs, mut rest) = (Vec::new(), pairs);
-    let (mut next, mut place) = (first, 0i64);
+    let (mut next, end) = (mapped.start, mapped.end);
+    let mut place = 0i64;
     loop {
         let Some((head, after)) = rest.split_first() else {
             return Err(bad("no end".into(), "a zero at the end"));
@@ -122,7 +119,7 @@ mod tests {
     #[test]
     fn runs_holes_and_signs_are_read() {
         let pairs = [0x21, 3, 0x10, 1, 0x01, 2, 0x11, 1, 0xf0, 0];
-        let runs = decode(&pairs, 0, (10, 16), 1000).unwrap();
+        let runs = decode(&pairs, 0, 10..16, 1000).unwrap();
         let run = |first, len, place| Run { first, len, place };
         let all = [
             run(10, 3, Some(0x110)),
@@ -150,8 +147,8 @@ mod tests {
             (&[0x11, 1, 100, 0], 1),
             (&[], 0),
         ] {
-            assert!(decode(pairs, 0, (0, end), 100).is_err(), "{pairs:x?}");
+            assert!(decode(pairs, 0, 0..end, 100).is_err(), "{pairs:x?}");
         }
-        assert_eq!(decode(&[0], 0, (0, 0), 100).unwrap(), []);
+        assert_eq!(decode(&[0], 0, 0..0, 100).unwrap(), []);
     }
 }

@@ -85,7 +85,7 @@ impl<'a> Bitmap<'a> {
         let cluster = self.mft.volume().cluster;
         let end = count.div_ceil(8).div_ceil(cluster);
         let mut bits = 0u64;
-        self.stream.each_run(self.mft, None, (0, end), |run| {
+        self.stream.each_run(self.mft, None, 0..end, |run| {
             let scale = |clusters: u64| clusters.saturating_mul(cluster).saturating_mul(8);
             if run.place.is_none() {
                 let own = scale(run.end()).min(count).saturating_sub(scale(run.first));

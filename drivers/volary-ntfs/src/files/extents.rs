@@ -2,6 +2,7 @@
 
 use crate::files::stream::{Content, Stream};
 use crate::mft::records::Mft;
+use std::ops::Range;
 use volary_core::{Ctx, Extent, Kind, Place, Result};
 
 /// The most runs that one call reports.
@@ -17,10 +18,10 @@ impl Stream {
         &self,
         mft: &Mft,
         cx: &Ctx<'_>,
-        (offset, len): (u64, u64),
+        bytes: Range<u64>,
         out: &mut Vec<Extent>,
     ) -> Result<()> {
-        let end = offset.saturating_add(len).min(self.size);
+        let (offset, end) = (bytes.start, bytes.end.min(self.size));
         if offset >= end {
             return Ok(());
         }
@@ -34,12 +35,12 @@ impl Stream {
             return Ok(());
         }
         let written = end.min(self.initialized);
-        let known = self.extents_of_runs(mft, cx, (offset, written), out)?;
+        let known = self.extents_of_runs(mft, cx, offset..written, out)?;
         if let Some(known) = known {
             // To learn the rest, the caller asks again from `known` on.
-            Extent::append(out, (known, end), Place::Encoded);
+            Extent::append(out, known..end, Place::Encoded);
         } else if written.max(offset) < end {
-            Extent::append(out, (written.max(offset), end), Place::Hole);
+            Extent::append(out, written.max(offset)..end, Place::Hole);
         }
         Ok(())
     }
@@ -49,16 +50,17 @@ impl Stream {
         &self,
         mft: &Mft,
         cx: &Ctx<'_>,
-        (offset, end): (u64, u64),
+        bytes: Range<u64>,
         out: &mut Vec<Extent>,
     ) -> Result<Option<u64>> {
         let cluster = mft.volume().cluster;
+        let (offset, end) = (bytes.start, bytes.end);
         let (mut left, mut at) = (RUNS_MAX, offset);
         if offset >= end {
             return Ok(None);
         }
-        let range = (offset / cluster, end.div_ceil(cluster));
-        let walked = self.each_run(mft, Some(cx), range, |run| {
+        let clusters = offset / cluster..end.div_ceil(cluster);
+        let walked = self.each_run(mft, Some(cx), clusters, |run| {
             left = left.checked_sub(1).ok_or(Kind::Interrupted)?;
             let start = run.first.saturating_mul(cluster).max(offset);
             let stop = run.end().saturating_mul(cluster).min(end);
@@ -66,7 +68,7 @@ impl Stream {
                 let within = start - run.first.saturating_mul(cluster);
                 Place::Device(place.saturating_mul(cluster).saturating_add(within))
             });
-            Extent::append(out, (start, stop), place);
+            Extent::append(out, start..stop, place);
             at = stop;
             Ok(())
         });

@@ -361,7 +361,8 @@ impl Node {
     pub(crate) fn value(
         &self,
         mft: &Mft,
-        (kind, what): (u32, &'static str),
+        kind: u32,
+        what: &'static str,
         most: u64,
     ) -> Result<Option<Vec<u8>>> {
         let stream = self.stream(mft, kind, &[])?;

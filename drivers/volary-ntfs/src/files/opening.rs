@@ -19,13 +19,13 @@ pub(crate) fn open(clusters: Clusters) -> Result<Mft> {
     let mut mft = Mft::new(clusters);
     let record = first_record(&mft)?;
     let (index, map) = data_of(&record).ok_or(Kind::Corrupt)?;
-    let ends = (map.first, map.end);
+    let mapped = map.first..map.end;
     let at = record
         .attrs
         .get(index)
         .map_or(record.at, |attr| record.at_of(attr));
     let clusters = mft.volume().clusters;
-    let first = runs::decode(record.bytes(&map.pairs), at, ends, clusters)?;
+    let first = runs::decode(record.bytes(&map.pairs), at, mapped, clusters)?;
     let len = map.size.min(map.initialized);
     mft.set_table(Table::new(record.at, len, first)?);
     for part in more_parts(&mft, &record)? {

@@ -6,6 +6,7 @@ use crate::files::lznt1;
 use crate::mft::record::{Body, Record};
 use crate::mft::records::Mft;
 use parking_lot::Mutex;
+use std::ops::Range;
 use std::sync::Arc;
 use volary_core::{Ctx, Error, Kind, Result};
 
@@ -98,7 +99,7 @@ impl Stream {
         let mut parts = vec![own];
         parts.extend_from_slice(more);
         let mapped = Mapped {
-            runs: runs::decode(pairs, at, (0, map.end), mft.volume().clusters)?,
+            runs: runs::decode(pairs, at, 0..map.end, mft.volume().clusters)?,
             parts,
             end,
             unit,
@@ -308,13 +309,13 @@ impl Stream {
         let Content::Mapped(mapped) = &self.content else {
             return Ok(());
         };
-        self.each_run(mft, None, (0, mapped.end), |run| match run.place {
+        self.each_run(mft, None, 0..mapped.end, |run| match run.place {
             Some(place) => each(place, run.len),
             None => Ok(()),
         })
     }
 
-    /// Calls `each` for the runs of the clusters from `first` up to `end`, in order.
+    /// Calls `each` for the runs of these clusters, in order.
     ///
     /// # Errors
     /// `Interrupted`; `Corrupt`; `Io`; those of `each`.
@@ -322,10 +323,10 @@ impl Stream {
         &self,
         mft: &Mft,
         cx: Option<&Ctx<'_>>,
-        (first, end): (u64, u64),
+        clusters: Range<u64>,
         mut each: impl FnMut(Run) -> Result<()>,
     ) -> Result<()> {
-        let mut at = first;
+        let (mut at, end) = (clusters.start, clusters.end);
         while at < end {
             if let Some(cx) = cx {
                 cx.check_cancel()?;

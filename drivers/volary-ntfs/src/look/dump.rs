@@ -302,7 +302,7 @@ fn runs(store: &Store, number: u64) -> Result<Vec<String>> {
             let Content::Mapped(mapped) = &stream.content else {
                 return Ok(());
             };
-            stream.each_run(self.0, None, (0, mapped.end), |run| {
+            stream.each_run(self.0, None, 0..mapped.end, |run| {
                 let range = format!("{:>10} to {:<10}", run.first, run.end().saturating_sub(1));
                 push(
                     &mut self.1,

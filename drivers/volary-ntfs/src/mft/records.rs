@@ -185,8 +185,7 @@ impl Mft {
             let found = format!("no attribute {} (record {})", part.id, part.record.number);
             Error::corrupt("attribute list", record.at, found, "one from there on")
         })?;
-        let ends = (map.first, map.end);
         let (at, clusters) = (record.at_of(attr), self.volume().clusters);
-        runs::decode(record.bytes(&map.pairs), at, ends, clusters)
+        runs::decode(record.bytes(&map.pairs), at, map.first..map.end, clusters)
     }
 }
