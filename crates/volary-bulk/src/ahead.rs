@@ -55,8 +55,10 @@ pub(crate) struct Loaded {
 impl<'a> Ahead<'a> {
     pub(crate) fn new(
         device: &'a dyn BlockDevice,
-        (pieces, done): (&'a [Piece], &'a Done),
-        (merge, depth): (Merge, usize),
+        pieces: &'a [Piece],
+        done: &'a Done,
+        merge: Merge,
+        depth: usize,
         budget: &'a Arc<Budget>,
         tally: &'a Tally,
     ) -> Self {

@@ -97,7 +97,7 @@ impl Packed {
         let open = self.blocks.last().filter(|b| b.starts.len() < BLOCK);
         let base = open.map_or(*node.attr, |block| block.base);
         self.record.clear();
-        pack(&mut self.record, node, &base, (number as u64, name));
+        pack(&mut self.record, node, &base, number as u64, name);
         let of_dir = if is_new { DIR + dir.len() as u64 } else { 0 };
         let cost = RECORD + self.record.len() as u64 + of_dir;
         if cost > room {

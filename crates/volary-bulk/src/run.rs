@@ -128,7 +128,7 @@ impl Run<'_> {
                 if !is_alone {
                     let _ = ask.send(List::new(half, part));
                 }
-                self.part((number, source), (&list, is_alone), tuned)?;
+                self.part(number, source, &list, is_alone, tuned)?;
                 drop(list);
                 if is_alone {
                     let _ = ask.send(List::new(self.shares.list, u64::MAX));
@@ -141,8 +141,10 @@ impl Run<'_> {
     /// Delivers a listed part. `is_alone` is true if no other list exists meanwhile.
     fn part(
         &self,
-        (number, source): (usize, &Source),
-        (list, is_alone): (&List, bool),
+        number: usize,
+        source: &Source,
+        list: &List,
+        is_alone: bool,
         tuned: Tuned,
     ) -> ControlFlow<()> {
         let (bytes, files) = (list.bytes(), list.files.len() as u64);

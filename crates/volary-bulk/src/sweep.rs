@@ -131,8 +131,10 @@ impl<'a> Sweep<'a> {
         let run = self.part.run;
         let ahead = Ahead::new(
             device,
-            (self.pieces, done),
-            (self.part.merge(), self.part.tuned.depth),
+            self.pieces,
+            done,
+            self.part.merge(),
+            self.part.tuned.depth,
             &run.reads,
             &run.tally,
         );

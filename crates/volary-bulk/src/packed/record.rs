@@ -64,7 +64,7 @@ mod field {
 }
 
 /// Returns the numbers of a node; those that are as usual are 0.
-fn numbers(node: &New<'_>, base: &Attr, (dir, name): (u64, &[u8])) -> [u64; NUMBERS] {
+fn numbers(node: &New<'_>, base: &Attr, dir: u64, name: &[u8]) -> [u64; NUMBERS] {
     let attr = node.attr;
     let since = |time: Time| {
         (
@@ -112,8 +112,8 @@ fn fields(attr: &Attr, base: &Attr) -> u64 {
 }
 
 /// Writes the record of a node: numbers, fields that differ, name, ranges of data.
-pub(super) fn pack(out: &mut Vec<u8>, node: &New<'_>, base: &Attr, (dir, name): (u64, &[u8])) {
-    let numbers = numbers(node, base, (dir, name));
+pub(super) fn pack(out: &mut Vec<u8>, node: &New<'_>, base: &Attr, dir: u64, name: &[u8]) {
+    let numbers = numbers(node, base, dir, name);
     let mut bytes = [0; LENGTHS + 8 * NUMBERS];
     let (mut at, mut lengths) = (LENGTHS, 0);
     for (i, number) in numbers.into_iter().enumerate() {
@@ -227,9 +227,9 @@ impl<'a> Record<'a> {
             allocated,
             change: near(base.change, change),
             mtime,
-            atime: time(mtime, (a, a_nanos)),
-            ctime: time(mtime, (c, c_nanos)),
-            btime: (differing & field::BORN != 0).then(|| time(mtime, (b, b_nanos))),
+            atime: time(mtime, a, a_nanos),
+            ctime: time(mtime, c, c_nanos),
+            btime: (differing & field::BORN != 0).then(|| time(mtime, b, b_nanos)),
             ..*base
         };
         attr.node.ino = NonZeroU64::new(head.ino)?;
@@ -343,7 +343,7 @@ fn head([ino, size, fragments]: [u64; HEAD], base: &Attr) -> Head {
 }
 
 /// Decodes a time that is stored as a difference in seconds and changed bits of nanoseconds.
-fn time(base: Time, (secs, nanos): (u64, u64)) -> Time {
+fn time(base: Time, secs: u64, nanos: u64) -> Time {
     Time {
         secs: near(base.secs as u64, secs) as i64,
         nanos: nanos as u32 ^ base.nanos,
