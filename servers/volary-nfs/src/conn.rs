@@ -109,7 +109,9 @@ impl Conn {
     /// Those of the socket.
     pub(crate) fn start(
         programs: Arc<Programs>,
-        (limits, party, pool): (Limits, Party, Arc<Pool>),
+        limits: Limits,
+        party: Party,
+        pool: Arc<Pool>,
         way: Way,
         socket: TcpStream,
     ) -> io::Result<Arc<Self>> {

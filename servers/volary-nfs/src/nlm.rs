@@ -204,7 +204,7 @@ impl Nlm {
                 _ => self.note_client(&want.owner.client, want.server),
             };
             let status =
-                noted.and_then(|()| self.lock_in(&file, &place, number, &want, (kind, waits)));
+                noted.and_then(|()| self.lock_in(&file, &place, number, &want, kind, waits));
             self.locks.settle(&file, number);
             status
         });
@@ -219,7 +219,8 @@ impl Nlm {
         place: &Place<'_>,
         number: u64,
         want: &Wanted,
-        (kind, waits): (LockKind, bool),
+        kind: LockKind,
+        waits: bool,
     ) -> Result<(), LockStatus> {
         let open = file.open(place, kind)?;
         let session = &place.session;

@@ -328,9 +328,9 @@ impl Shared {
             only_portmap: door.only_portmap,
             owner: Arc::new(owner),
         };
-        let programs = Arc::clone(&self.programs);
-        let bounds = (self.limits, party, Arc::clone(&self.threads));
-        conns.push(Conn::start(programs, bounds, way, socket)?);
+        let (programs, pool) = (Arc::clone(&self.programs), Arc::clone(&self.threads));
+        let conn = Conn::start(programs, self.limits, party, pool, way, socket)?;
+        conns.push(conn);
         Ok(())
     }
 

@@ -10,9 +10,7 @@ const TUPLES: &[(&str, usize)] = &[
     ("crates/volary-cli", 4),
     ("crates/volary-smb-client", 7),
     ("crates/volary-test", 16),
-    ("drivers/volary-nfs-client", 5),
     ("servers/volary-fuse", 8),
-    ("servers/volary-nfs", 2),
     ("servers/volary-smb", 5),
 ];
 

@@ -1,7 +1,7 @@
 //! Listings: READDIRPLUS, page by page, with the server's own cookies.
 
 use crate::attached::hidden::is_hidden;
-use crate::calls::entries::Entries;
+use crate::calls::entries::{At, Entries};
 use crate::calls::export::{Export, Who, after_status};
 use crate::content::attrs::Attrs;
 use crate::fail;
@@ -75,9 +75,10 @@ impl Dirs {
         if is_hidden(&of.name) {
             return Ok(true);
         }
+        let name = of.name.as_slice();
         let node = match (of.fh, of.attr) {
             (Some(fh), Some(attr)) => self.entries.nodes.enter(fh, &attr, 0)?,
-            _ => match self.entries.look_up(who, (dir, &of.name)) {
+            _ => match self.entries.look_up(who, At { dir, name }) {
                 Err(e) if matches!(e.kind(), Kind::NotFound | Kind::Stale) => return Ok(true),
                 Ok(found) => found,
                 Err(e) => {

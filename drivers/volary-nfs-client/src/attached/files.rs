@@ -20,7 +20,8 @@ pub(crate) struct Files {
 impl Files {
     pub(crate) fn new(
         export: Arc<Export>,
-        (ahead, behind): (Arc<Ahead>, Arc<Behind>),
+        ahead: Arc<Ahead>,
+        behind: Arc<Behind>,
         room: Room,
         size_max: u64,
     ) -> Self {

@@ -1,6 +1,7 @@
 //! The [`FileSystem`]: short operations that delegate to the other modules.
 
 use crate::attached::operations::Attached;
+use crate::attached::tree::Place;
 use volary_core::{
     Access, Attr, Caps, Cookie, Create, Cred, Ctx, DirBuf, Entry, FileKind, FileSystem, Kind, Lock,
     Mode, Name, NodeId, OpenId, RenameFlags, Result, SetAttr, StatFs,
@@ -35,7 +36,7 @@ impl FileSystem for Attached {
 
     fn lookup(&self, cx: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<Entry> {
         let (who, dir) = (self.who(cx), self.node(dir)?);
-        self.names.tree.find_entry(who, (&dir, name))
+        self.names.tree.find_entry(who, Place { dir: &dir, name })
     }
 
     fn parent(&self, cx: &Ctx<'_>, dir: NodeId) -> Result<Entry> {
@@ -59,12 +60,14 @@ impl FileSystem for Attached {
         set: &SetAttr,
     ) -> Result<(Entry, OpenId)> {
         let dir = self.node(dir)?;
-        self.names.create_file(self.who(cx), (&dir, name), how, set)
+        self.names
+            .create_file(self.who(cx), Place { dir: &dir, name }, how, set)
     }
 
     fn mkdir(&self, cx: &Ctx<'_>, dir: NodeId, name: Name<'_>, set: &SetAttr) -> Result<Entry> {
         let dir = self.node(dir)?;
-        self.names.make_dir(self.who(cx), (&dir, name), set)
+        self.names
+            .make_dir(self.who(cx), Place { dir: &dir, name }, set)
     }
 
     fn mknod(
@@ -77,7 +80,8 @@ impl FileSystem for Attached {
         set: &SetAttr,
     ) -> Result<Entry> {
         let (who, dir) = (self.who(cx), self.node(dir)?);
-        self.names.make_node(who, (&dir, name), (kind, rdev), set)
+        self.names
+            .make_node(who, Place { dir: &dir, name }, kind, rdev, set)
     }
 
     fn symlink(
@@ -89,22 +93,26 @@ impl FileSystem for Attached {
         set: &SetAttr,
     ) -> Result<Entry> {
         let (who, dir) = (self.who(cx), self.node(dir)?);
-        self.names.make_symlink(who, (&dir, name), target, set)
+        self.names
+            .make_symlink(who, Place { dir: &dir, name }, target, set)
     }
 
     fn link(&self, cx: &Ctx<'_>, node: NodeId, dir: NodeId, name: Name<'_>) -> Result<Entry> {
         let (node, dir) = (self.node(node)?, self.node(dir)?);
-        self.names.link_node(self.who(cx), &node, (&dir, name))
+        self.names
+            .link_node(self.who(cx), &node, Place { dir: &dir, name })
     }
 
     fn unlink(&self, cx: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<()> {
         let dir = self.node(dir)?;
-        self.names.remove_file(self.who(cx), (&dir, name))
+        self.names
+            .remove_file(self.who(cx), Place { dir: &dir, name })
     }
 
     fn rmdir(&self, cx: &Ctx<'_>, dir: NodeId, name: Name<'_>) -> Result<()> {
         let dir = self.node(dir)?;
-        self.names.remove_dir(self.who(cx), (&dir, name))
+        self.names
+            .remove_dir(self.who(cx), Place { dir: &dir, name })
     }
 
     fn rename(
@@ -117,9 +125,12 @@ impl FileSystem for Attached {
         flags: RenameFlags,
     ) -> Result<()> {
         let (from, to) = (self.node(from)?, self.node(to)?);
-        let who = self.who(cx);
-        self.names
-            .move_name(who, (&from, name), (&to, new_name), flags)
+        let old = Place { dir: &from, name };
+        let new = Place {
+            dir: &to,
+            name: new_name,
+        };
+        self.names.move_name(self.who(cx), old, new, flags)
     }
 
     fn getattr(&self, cx: &Ctx<'_>, node: NodeId) -> Result<Attr> {

@@ -94,10 +94,10 @@ impl HiddenFiles {
             // Another thread has hidden it: the name no longer exists.
             return Err(Kind::NotFound.into());
         }
-        let (dir, name) = at;
+        let At { dir, name } = at;
         let hidden = hidden_name(node);
         self.add(node, dir.id);
-        if let Err(e) = self.entries.rename(who, at, (dir, &hidden)) {
+        if let Err(e) = self.entries.rename(who, at, At { dir, name: &hidden }) {
             self.remove(node);
             return Err(e);
         }
@@ -117,13 +117,17 @@ impl HiddenFiles {
         }
         self.behind.settle(node)?;
         let hidden = hidden_name(node);
-        self.add(node, at.0.id);
-        if let Err(e) = self.entries.link(who, node, (at.0, &hidden)) {
+        let new = At {
+            dir: at.dir,
+            name: &hidden,
+        };
+        self.add(node, at.dir.id);
+        if let Err(e) = self.entries.link(who, node, new) {
             self.remove(node);
             return Err(e);
         }
         *node.hidden.lock() = Some(Hidden {
-            dir: at.0.id,
+            dir: at.dir.id,
             name: hidden,
         });
         Ok(())
@@ -136,8 +140,11 @@ impl HiddenFiles {
             return Ok(());
         };
         let done = self.entries.nodes.get(hidden.dir).and_then(|dir| {
-            let entry = (&dir, hidden.name.as_slice());
-            let done = self.entries.remove(who, procedure::REMOVE, entry)?;
+            let at = At {
+                dir: &dir,
+                name: &hidden.name,
+            };
+            let done = self.entries.remove(who, procedure::REMOVE, at)?;
             done.removed()
         });
         // A thread that waits for the lock then sees that the name is gone.
@@ -156,7 +163,8 @@ impl HiddenFiles {
         &self,
         who: Who<'_>,
         all: &[Arc<Node>],
-        (from, to): (&Arc<Node>, &Arc<Node>),
+        from: &Arc<Node>,
+        to: &Arc<Node>,
     ) -> Result<()> {
         for node in all {
             let mut place = node.hidden.lock();
@@ -164,8 +172,15 @@ impl HiddenFiles {
                 continue;
             };
             let name = hidden_name(node);
-            self.entries
-                .rename(who, (from, &hidden.name), (to, &name))?;
+            let old = At {
+                dir: from,
+                name: &hidden.name,
+            };
+            let new = At {
+                dir: to,
+                name: &name,
+            };
+            self.entries.rename(who, old, new)?;
             *hidden = Hidden { dir: to.id, name };
             self.add(node, to.id);
         }

@@ -47,15 +47,15 @@ impl Names {
     pub(crate) fn create_file(
         &self,
         who: Who<'_>,
-        (dir, name): Place<'_>,
+        place: Place<'_>,
         how: Create,
         set: &SetAttr,
     ) -> Result<(Entry, OpenId)> {
         self.export.check_writable()?;
-        let sattr = for_new(who, dir, set)?;
+        let sattr = for_new(who, place.dir, set)?;
         let (size, sattr) = sattr.without_size();
         let (entries, attrs) = (&self.tree.entries, &self.tree.attrs);
-        let at = (dir, name.as_bytes());
+        let at = place.at();
         let naming = self.naming.read();
         for _ in 0..RACES_MAX {
             if how != Create::New {
@@ -108,19 +108,18 @@ impl Names {
         &self,
         who: Who<'_>,
         procedure: u32,
-        (dir, name): Place<'_>,
+        place: Place<'_>,
         write: impl Fn(&mut Output),
     ) -> Result<Entry> {
         let _naming = self.naming.read();
-        let at = (dir, name.as_bytes());
-        let node = self.tree.entries.make(who, procedure, at, write)?;
+        let node = self.tree.entries.make(who, procedure, place.at(), write)?;
         self.tree.attrs.entry(who, &node)
     }
 
     /// See [`mkdir`](volary_core::FileSystem::mkdir).
     pub(crate) fn make_dir(&self, who: Who<'_>, place: Place<'_>, set: &SetAttr) -> Result<Entry> {
         self.export.check_writable()?;
-        let sattr = for_new(who, place.0, set)?;
+        let sattr = for_new(who, place.dir, set)?;
         let put = |out: &mut Output| sattr.write(out);
         self.make(who, procedure::MKDIR, place, put)
     }
@@ -130,7 +129,8 @@ impl Names {
         &self,
         who: Who<'_>,
         place: Place<'_>,
-        (kind, rdev): (FileKind, u64),
+        kind: FileKind,
+        rdev: u64,
         set: &SetAttr,
     ) -> Result<Entry> {
         self.export.check_writable()?;
@@ -138,7 +138,7 @@ impl Names {
         if !is_device && !matches!(kind, FileKind::Fifo | FileKind::Socket) {
             return Err(Kind::Invalid.into());
         }
-        let sattr = for_new(who, place.0, set)?;
+        let sattr = for_new(who, place.dir, set)?;
         let put = |out: &mut Output| {
             out.u32(number_of(kind));
             sattr.write(out);
@@ -161,7 +161,7 @@ impl Names {
         if target.len() > TARGET_MAX {
             return Err(Kind::NameTooLong.into());
         }
-        let sattr = for_new(who, place.0, set)?;
+        let sattr = for_new(who, place.dir, set)?;
         let put = |out: &mut Output| {
             sattr.write(out);
             out.opaque(target);
@@ -174,7 +174,7 @@ impl Names {
         &self,
         who: Who<'_>,
         node: &Arc<Node>,
-        (dir, name): Place<'_>,
+        place: Place<'_>,
     ) -> Result<Entry> {
         self.export.check_writable()?;
         if node.kind == FileKind::Dir {
@@ -182,16 +182,17 @@ impl Names {
         }
         self.behind.settle(node)?;
         let _naming = self.naming.read();
-        self.tree.entries.link(who, node, (dir, name.as_bytes()))?;
+        let at @ At { dir, name } = place.at();
+        self.tree.entries.link(who, node, at)?;
         let names = &self.tree.entries.names;
-        names.note(dir.id, dir.epoch(), name.as_bytes(), node.id);
+        names.note(dir.id, dir.epoch(), name, node.id);
         self.tree.attrs.entry(who, node)
     }
 
     /// See [`unlink`](volary_core::FileSystem::unlink).
     pub(crate) fn remove_file(&self, who: Who<'_>, place: Place<'_>) -> Result<()> {
         self.export.check_writable()?;
-        let at = (place.0, place.1.as_bytes());
+        let at = place.at();
         let node = self.tree.find(who, place)?;
         if node.kind == FileKind::Dir {
             return Err(Kind::IsDir.into());
@@ -207,7 +208,7 @@ impl Names {
     /// Removes a name, by REMOVE or RMDIR, and its cached data.
     fn remove(&self, who: Who<'_>, procedure: u32, at: At<'_>, node: &Node) -> Result<()> {
         let done = self.tree.entries.remove(who, procedure, at);
-        self.tree.entries.names.forget(at.0.id, at.1);
+        self.tree.entries.names.forget(at.dir.id, at.name);
         node.expire();
         done?.removed()
     }
@@ -215,7 +216,7 @@ impl Names {
     /// See [`rmdir`](volary_core::FileSystem::rmdir).
     pub(crate) fn remove_dir(&self, who: Who<'_>, place: Place<'_>) -> Result<()> {
         self.export.check_writable()?;
-        let at = (place.0, place.1.as_bytes());
+        let at = place.at();
         let node = self.tree.find(who, place)?;
         if node.kind != FileKind::Dir {
             return Err(Kind::NotDir.into());
@@ -225,7 +226,7 @@ impl Names {
         let remove = || self.remove(who, procedure::RMDIR, at, &node);
         match remove() {
             Err(e) if e == Kind::NotEmpty && !hidden.is_empty() => {
-                self.hidden.move_all(who, &hidden, (&node, at.0))?;
+                self.hidden.move_all(who, &hidden, &node, at.dir)?;
                 remove()
             }
             done => done,
@@ -245,14 +246,14 @@ impl Names {
         }
         self.export.check_writable()?;
         let entries = &self.tree.entries;
-        let places = ((from.0, from.1.as_bytes()), (to.0, to.1.as_bytes()));
         let moved = self.tree.find(who, from)?;
+        let (from, to) = (from.at(), to.at());
         let (shared, alone) = if flags == RenameFlags::KEEP {
             (None, Some(self.naming.write()))
         } else {
             (Some(self.naming.read()), None)
         };
-        let there = match entries.look_up(who, places.1) {
+        let there = match entries.look_up(who, to) {
             Ok(there) => Some(there),
             Err(e) if e == Kind::NotFound => None,
             Err(e) => return Err(e),
@@ -261,7 +262,7 @@ impl Names {
         let mut kept = None;
         if let Some(there) = &there {
             // Without an existing target, the server itself reports this error.
-            if moved.kind == FileKind::Dir && self.tree.is_below(who, to.0, &moved)? {
+            if moved.kind == FileKind::Dir && self.tree.is_below(who, to.dir, &moved)? {
                 return Err(Kind::Invalid.into());
             }
             if flags == RenameFlags::KEEP {
@@ -275,18 +276,18 @@ impl Names {
             // A rename onto the same node replaces nothing; the server may only change the case of
             // the name.
             if there.id != moved.id && self.hidden.would_go(who, there)? {
-                self.hidden.keep_replaced(who, places.1, there)?;
+                self.hidden.keep_replaced(who, to, there)?;
                 kept = Some(there);
             }
         }
         let hidden = there.as_ref().map(|there| self.hidden.under(there.id));
-        let mut done = entries.rename(who, places.0, places.1);
+        let mut done = entries.rename(who, from, to);
         if let (Err(e), Some(there), Some(hidden)) = (&done, &there, hidden)
             && *e == Kind::NotEmpty
             && !hidden.is_empty()
         {
-            self.hidden.move_all(who, &hidden, (there, to.0))?;
-            done = entries.rename(who, places.0, places.1);
+            self.hidden.move_all(who, &hidden, there, to.dir)?;
+            done = entries.rename(who, from, to);
         }
         moved.expire();
         there.iter().for_each(|there| there.expire());
@@ -296,10 +297,10 @@ impl Names {
             let _ = self.hidden.let_go(who, kept);
         }
         done?;
-        entries.names.forget(from.0.id, places.0.1);
+        entries.names.forget(from.dir.id, from.name);
         entries
             .names
-            .note(to.0.id, to.0.epoch(), places.1.1, moved.id);
+            .note(to.dir.id, to.dir.epoch(), to.name, moved.id);
         Ok(())
     }
 }

@@ -78,7 +78,8 @@ impl Attached {
         let (ahead, behind) = content(&export, &workers, options, &info);
         let attrs = Arc::new(Attrs::new(
             export.clone(),
-            (ahead.clone(), behind.clone()),
+            ahead.clone(),
+            behind.clone(),
             options.cache,
             caps.size_max,
         ));
@@ -102,7 +103,8 @@ impl Attached {
             attrs,
             files: Files::new(
                 export.clone(),
-                (ahead, behind),
+                ahead,
+                behind,
                 Room::new(export.clone(), root),
                 caps.size_max,
             ),

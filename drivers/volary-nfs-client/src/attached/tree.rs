@@ -1,6 +1,6 @@
 //! From a name to a node, and from a directory to its parent.
 
-use crate::calls::entries::Entries;
+use crate::calls::entries::{At, Entries};
 use crate::calls::export::Who;
 use crate::content::attrs::Attrs;
 use crate::fail;
@@ -11,8 +11,22 @@ use volary_core::{Entry, FileKind, Kind, Name, NodeId, Result};
 /// How often a look-up is repeated if others change the name meanwhile.
 pub(crate) const RACES_MAX: u32 = 16;
 
-/// A directory, and a name in it.
-pub(crate) type Place<'a> = (&'a Arc<Node>, Name<'a>);
+/// A checked name in a directory.
+#[derive(Clone, Copy)]
+pub(crate) struct Place<'a> {
+    pub(crate) dir: &'a Arc<Node>,
+    pub(crate) name: Name<'a>,
+}
+
+impl<'a> Place<'a> {
+    /// Returns the same for calls.
+    pub(crate) fn at(self) -> At<'a> {
+        At {
+            dir: self.dir,
+            name: self.name.as_bytes(),
+        }
+    }
+}
 
 /// The tree of directories and their entries.
 pub(crate) struct Tree {
@@ -32,7 +46,6 @@ impl Tree {
 
     /// See [`lookup`](volary_core::FileSystem::lookup).
     pub(crate) fn find_entry(&self, who: Who<'_>, place: Place<'_>) -> Result<Entry> {
-        let (dir, name) = place;
         let mut entry = Err(Kind::Stale.into());
         for _ in 0..RACES_MAX {
             let found = self.find(who, place)?;
@@ -41,7 +54,8 @@ impl Tree {
                 break;
             }
             // The node no longer exists; the name may refer to another by now.
-            self.entries.names.forget(dir.id, name.as_bytes());
+            let At { dir, name } = place.at();
+            self.entries.names.forget(dir.id, name);
         }
         entry
     }
@@ -51,18 +65,18 @@ impl Tree {
     ///
     /// # Errors
     /// `NotDir`, `NotFound`.
-    pub(crate) fn find(&self, who: Who<'_>, (dir, name): Place<'_>) -> Result<Arc<Node>> {
+    pub(crate) fn find(&self, who: Who<'_>, place: Place<'_>) -> Result<Arc<Node>> {
+        let (dir, at) = (place.dir, place.at());
         if dir.kind != FileKind::Dir {
             return Err(Kind::NotDir.into());
         }
-        let at = (dir, name.as_bytes());
         if dir.attr(self.attrs.cache).is_some()
             && let Some(node) = self.entries.known(at)
         {
             return Ok(node);
         }
         let node = self.entries.look_up(who, at)?;
-        if node.is_hidden_as(dir.id, name.as_bytes()) {
+        if node.is_hidden_as(dir.id, at.name) {
             return Err(Kind::NotFound.into());
         }
         Ok(node)
@@ -76,7 +90,8 @@ impl Tree {
         if dir.id == self.root {
             return Ok(Arc::clone(dir));
         }
-        let above = self.entries.look_up(who, (dir, b".."))?;
+        let name = b"..".as_slice();
+        let above = self.entries.look_up(who, At { dir, name })?;
         if above.kind != FileKind::Dir {
             return Err(fail::nonsense("..", "no directory", "a directory"));
         }

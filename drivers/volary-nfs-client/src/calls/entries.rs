@@ -11,8 +11,12 @@ use std::sync::Arc;
 use volary_core::Result;
 use volary_rpc::{Decoded, Input, Output};
 
-/// A directory's node, and a name in it.
-pub(crate) type At<'a> = (&'a Arc<Node>, &'a [u8]);
+/// A name in a directory.
+#[derive(Clone, Copy)]
+pub(crate) struct At<'a> {
+    pub(crate) dir: &'a Arc<Node>,
+    pub(crate) name: &'a [u8],
+}
 
 /// Makes calls on entries of directories.
 pub(crate) struct Entries {
@@ -36,18 +40,19 @@ impl Entries {
         self.nodes.clear();
     }
 
-    /// Returns the node that `name` refers to in `dir`, if it is cached and others have not changed
-    /// the directory since.
-    pub(crate) fn known(&self, (dir, name): At<'_>) -> Option<Arc<Node>> {
-        let named = self.names.get(dir.id, name)?;
-        if named.epoch != dir.epoch() {
+    /// Returns the node that a name refers to, if it is cached and others have not changed the
+    /// directory since.
+    pub(crate) fn known(&self, at: At<'_>) -> Option<Arc<Node>> {
+        let named = self.names.get(at.dir.id, at.name)?;
+        if named.epoch != at.dir.epoch() {
             return None;
         }
         self.nodes.get(named.node).ok()
     }
 
     /// Calls LOOKUP.
-    pub(crate) fn look_up(&self, who: Who<'_>, (dir, name): At<'_>) -> Result<Arc<Node>> {
+    pub(crate) fn look_up(&self, who: Who<'_>, at: At<'_>) -> Result<Arc<Node>> {
+        let At { dir, name } = at;
         let asked = tick();
         let put = |out: &mut Output| {
             dir.fh.write(out);
@@ -100,9 +105,10 @@ impl Entries {
         &self,
         who: Who<'_>,
         procedure: u32,
-        (dir, name): At<'_>,
+        at: At<'_>,
         write: impl Fn(&mut Output),
     ) -> Result<Arc<Node>> {
+        let At { dir, name } = at;
         let changing = dir.begin_change();
         let asked = tick();
         let put = |out: &mut Output| {
@@ -128,19 +134,19 @@ impl Entries {
         }
         let node = match (fh, attr) {
             (Some(fh), Some(attr)) => self.nodes.enter(fh, &attr, asked)?,
-            _ => self.look_up(who, (dir, name))?,
+            _ => self.look_up(who, at)?,
         };
         self.names.note(dir.id, epoch, name, node.id);
         Ok(node)
     }
 
     /// Calls LINK.
-    pub(crate) fn link(&self, who: Who<'_>, node: &Node, (dir, name): At<'_>) -> Result<()> {
-        let (of_node, of_dir) = (node.begin_change(), dir.begin_change());
+    pub(crate) fn link(&self, who: Who<'_>, node: &Node, at: At<'_>) -> Result<()> {
+        let (of_node, of_dir) = (node.begin_change(), at.dir.begin_change());
         let put = |out: &mut Output| {
             node.fh.write(out);
-            dir.fh.write(out);
-            out.opaque(name);
+            at.dir.fh.write(out);
+            out.opaque(at.name);
         };
         let (status, done) = self.export.nfs(who, procedure::LINK, put)?;
         let mut input = after_status(&done);
@@ -158,32 +164,22 @@ impl Entries {
     }
 
     /// Removes a name by REMOVE or RMDIR.
-    pub(crate) fn remove(
-        &self,
-        who: Who<'_>,
-        procedure: u32,
-        (dir, name): At<'_>,
-    ) -> Result<Changed> {
-        self.export.change(who, procedure, dir, |out| {
-            dir.fh.write(out);
-            out.opaque(name);
+    pub(crate) fn remove(&self, who: Who<'_>, procedure: u32, at: At<'_>) -> Result<Changed> {
+        self.export.change(who, procedure, at.dir, |out| {
+            at.dir.fh.write(out);
+            out.opaque(at.name);
         })
     }
 
     /// Calls RENAME.
-    pub(crate) fn rename(
-        &self,
-        who: Who<'_>,
-        (from, name): At<'_>,
-        (to, new_name): At<'_>,
-    ) -> Result<()> {
-        let of_from = from.begin_change();
-        let of_to = (from.id != to.id).then(|| to.begin_change());
+    pub(crate) fn rename(&self, who: Who<'_>, from: At<'_>, to: At<'_>) -> Result<()> {
+        let of_from = from.dir.begin_change();
+        let of_to = (from.dir.id != to.dir.id).then(|| to.dir.begin_change());
         let put = |out: &mut Output| {
-            from.fh.write(out);
-            out.opaque(name);
-            to.fh.write(out);
-            out.opaque(new_name);
+            from.dir.fh.write(out);
+            out.opaque(from.name);
+            to.dir.fh.write(out);
+            out.opaque(to.name);
         };
         let (status, done) = self.export.nfs(who, procedure::RENAME, put)?;
         let mut input = after_status(&done);

@@ -28,7 +28,8 @@ pub(crate) struct Attrs {
 impl Attrs {
     pub(crate) fn new(
         export: Arc<Export>,
-        (ahead, behind): (Arc<Ahead>, Arc<Behind>),
+        ahead: Arc<Ahead>,
+        behind: Arc<Behind>,
         cache: Duration,
         size_max: u64,
     ) -> Self {

@@ -98,7 +98,7 @@ impl Claims {
         range: &Range,
         exclusive: bool,
     ) -> Result<u32> {
-        self.noting(who, open, (range, Some(exclusive)), || {
+        self.noting(who, open, range, Some(exclusive), || {
             self.nlm.lock(who, &open.node, range, exclusive, false)
         })
     }
@@ -113,7 +113,7 @@ impl Claims {
         open: &Arc<Opened>,
         range: &Range,
     ) -> Result<u32> {
-        self.noting(who, open, (range, None), || {
+        self.noting(who, open, range, None, || {
             self.nlm.unlock(who, &open.node, range)
         })
     }
@@ -156,7 +156,8 @@ impl Claims {
         self: &Arc<Self>,
         who: Who<'_>,
         open: &Arc<Opened>,
-        (range, exclusive): (&Range, Option<bool>),
+        range: &Range,
+        exclusive: Option<bool>,
         call: impl FnOnce() -> Result<u32>,
     ) -> Result<u32> {
         let run = self.run.read();
