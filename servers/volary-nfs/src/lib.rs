@@ -5,20 +5,18 @@
 //! part of NSM that ends the locks of a client that restarted. The program's number decides.
 //! Clients that are told the port need no portmapper.
 //!
-//! | module, from bottom to top | what |
+//! | room, from bottom to top | what |
 //! |---|---|
 //! | `status`, `timer` | kinds of error, in each protocol's numbers; the host's clock |
-//! | `rpc`, `record` | calls, credentials, replies, and records; the wire itself is `volary-rpc`'s |
-//! | `owner`, `call` | the owner of a local client's socket; the caller of a call |
-//! | `options` | what is exported, how, to which clients |
-//! | `fh` | file handles and their seals |
-//! | `opens`, `order`, `exclusive`, `stable`, `dupes`, `recent`, `mounts` | state that even a stateless server must keep |
-//! | `export`, `exports` | one exported volume; all of them, and the resolution of file handles |
-//! | `nfs`, `nlm` | the procedures of NFS; the lock manager |
-//! | `programs` | all programs that can be called, and their state |
-//! | `mount`, `portmap` | the other programs |
-//! | `dispatch` | from a call to its reply |
-//! | `conn`, `server` | a connection and its threads; listening |
+//! | `rpc` | a call as it arrives: records, credentials, the owner of a local client's socket |
+//! | `kept` | state that even a stateless server must keep |
+//! | `exports` | exported volumes, how and to which clients; file handles, and their resolution |
+//! | `nfs` | the procedures of NFS |
+//! | `nlm` | the lock manager, and NSM |
+//! | `server` | the other programs, from a call to its reply; connections and their threads; listening |
+//!
+//! Each room may use those above it in this table, except that `nlm` does not use `nfs`. Its
+//! `mod.rs` says what is in it.
 //!
 //! # Which callers are believed
 //!
@@ -39,7 +37,7 @@
 //!
 //! # Lock order
 //!
-//! A node's lock in `order` is taken first, then the verifiers of exclusive creation. These are
+//! A node's lock in `kept::order` is taken first, then the verifiers of exclusive creation. These are
 //! held over calls to the session, and so is a waiter's claim in `nlm`. All others (the open table,
 //! the lock table, remembered calls, the crew of a connection) are leaves.
 #![forbid(unsafe_code)]
@@ -53,37 +51,21 @@
     )
 )]
 
-mod call;
-mod conn;
-mod dispatch;
-mod dupes;
-mod exclusive;
-mod export;
 mod exports;
-mod fh;
-mod mount;
-mod mounts;
+mod kept;
 mod nfs;
 mod nlm;
-mod opens;
-mod options;
-mod order;
-mod owner;
-mod portmap;
-mod programs;
-mod recent;
-mod record;
 mod rpc;
 mod server;
-mod stable;
 mod status;
 mod timer;
 
-pub use dispatch::{Answer, Way};
+pub use exports::options::{ExportOptions, Squash};
 pub use nlm::LockState;
-pub use options::{ExportOptions, Limits, OnEnd, ServeOptions, Squash};
-pub use owner::{Database, Owner, cred_of};
-pub use programs::Programs;
-pub use server::{Server, serve};
+pub use rpc::owner::{Database, Owner, cred_of};
+pub use server::dispatch::{Answer, Way};
+pub use server::listener::{Server, serve};
+pub use server::options::{Limits, OnEnd, ServeOptions};
+pub use server::programs::Programs;
 pub use volary_rpc::Output;
 pub use volary_session::Clients;

@@ -1,6 +1,6 @@
 //! Attributes as in NFS (RFC 1813, sections 2.5 and 2.6).
 
-use crate::order::Wcc;
+use crate::kept::order::Wcc;
 use volary_core::{Attr, Caps, FileKind, SetAttr, SetTime, Time};
 use volary_rpc::{Decoded, Garbage, Input, Output};
 

@@ -1,9 +1,9 @@
 //! Common parts of the procedures: reading their first arguments, and writing attributes.
 
 use super::attrs::{self, Shown};
-use crate::exports::At;
-use crate::fh;
-use crate::order::Wcc;
+use crate::exports::fh;
+use crate::exports::resolve::At;
+use crate::kept::order::Wcc;
 use crate::status::Status;
 use volary_core::Attr;
 use volary_rpc::{Decoded, Input, Output};

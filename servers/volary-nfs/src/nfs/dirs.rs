@@ -11,10 +11,10 @@
 
 use super::attrs::{FATTR, write_post};
 use super::common::{Answered, read_fh};
-use crate::call::Call;
-use crate::exports::At;
-use crate::exports::Exports;
-use crate::fh;
+use crate::exports::fh;
+use crate::exports::resolve::At;
+use crate::exports::resolve::Exports;
+use crate::rpc::call::Call;
 use crate::status::Status;
 use volary_core::{Access, Attr, Caps, Cookie, DirBuf, Kind, Name};
 use volary_rpc::{Decoded, Input, Output, padding};

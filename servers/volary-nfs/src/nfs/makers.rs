@@ -3,11 +3,11 @@
 use super::attrs;
 use super::attrs::{Shown, kind_of, read_set};
 use super::common::{Answered, read_place};
-use crate::call::Call;
-use crate::exclusive::Verifier;
-use crate::exports::At;
-use crate::exports::Exports;
-use crate::order::Wcc;
+use crate::exports::resolve::At;
+use crate::exports::resolve::Exports;
+use crate::kept::exclusive::Verifier;
+use crate::kept::order::Wcc;
+use crate::rpc::call::Call;
 use crate::status::Status;
 use volary_core::{Attr, Create, FileKind, Kind, Mode, SetAttr};
 use volary_rpc::{Decoded, Garbage, Input, Output};

@@ -2,10 +2,10 @@
 
 use super::attrs::{read_set, read_time, write_attr};
 use super::common::{Answered, read_fh, write_changed};
-use crate::call::Call;
-use crate::exports::At;
-use crate::exports::Exports;
-use crate::order::Wcc;
+use crate::exports::resolve::At;
+use crate::exports::resolve::Exports;
+use crate::kept::order::Wcc;
+use crate::rpc::call::Call;
 use crate::status::Status;
 use volary_core::{Access, Attr, FileKind, Kind, Mode, SetAttr, Time};
 use volary_rpc::{Decoded, Input, Output};

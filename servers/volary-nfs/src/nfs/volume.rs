@@ -2,9 +2,9 @@
 
 use super::common::{DATA_MAX, read_fh};
 use super::nodes::write_none;
-use crate::call::Call;
-use crate::exports::Exports;
+use crate::exports::resolve::Exports;
 use crate::nfs::attrs::write_time;
+use crate::rpc::call::Call;
 use crate::status::Status;
 use volary_core::{Caps, Time};
 use volary_rpc::{Decoded, Input, Output, count};

@@ -2,7 +2,7 @@
 //! lock.
 
 use super::wanted::{OBJECT_MAX, Wanted};
-use crate::record::{Patience, Records};
+use crate::rpc::record::{Patience, Records};
 use rustix::net::{AddressFamily, SocketType, bind, connect, ipproto, sockopt};
 use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};

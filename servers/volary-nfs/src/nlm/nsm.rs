@@ -4,8 +4,8 @@
 
 use super::Nlm;
 use super::state::Client;
-use crate::call::Call;
-use crate::rpc::Refusal;
+use crate::rpc::call::Call;
+use crate::rpc::message::Refusal;
 use volary_rpc::{Input, Output};
 
 pub(crate) const PROGRAM: u32 = 100_024;

@@ -6,7 +6,7 @@
 use super::Nlm;
 use super::sharing::Asked;
 use super::wanted::OBJECT_MAX;
-use crate::call::Call;
+use crate::rpc::call::Call;
 use crate::status::LockStatus;
 use volary_rpc::{Decoded, Input, Output};
 

@@ -4,7 +4,7 @@
 use super::state::Client;
 use super::table::check_may_lock;
 use super::wanted::{OBJECT_MAX, Place};
-use crate::call::Call;
+use crate::rpc::call::Call;
 use crate::status::LockStatus;
 use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
@@ -92,7 +92,7 @@ pub(super) struct Asked<'a> {
 impl<'a> Asked<'a> {
     pub(super) fn read(input: &mut Input<'a>, call: &Call) -> Decoded<Self> {
         let client = Client::read(input, call)?;
-        let fh = input.opaque(crate::fh::LEN_MAX)?;
+        let fh = input.opaque(crate::exports::fh::LEN_MAX)?;
         let name = input.opaque(OBJECT_MAX)?.into();
         // The access that is denied to others comes first.
         let (denies, wants) = (rights(input.u32()?)?, rights(input.u32()?)?);

@@ -3,8 +3,8 @@
 //! A client whose name is in the file when the server starts is told of the restart (`SM_NOTIFY`),
 //! and reclaims its locks. There is a grace period for that, in which no other locks are given.
 
-use crate::call::Call;
-use crate::owner::BELIEVED;
+use crate::rpc::call::Call;
+use crate::rpc::owner::BELIEVED;
 use crate::timer;
 use parking_lot::Mutex;
 use rustix::fs::OFlags;

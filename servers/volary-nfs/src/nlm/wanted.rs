@@ -1,9 +1,9 @@
 //! [`Wanted`]: a requested lock, and [`Place`]: the file it is for.
 
 use super::state::Client;
-use crate::call::Call;
-use crate::export::Export;
-use crate::fh;
+use crate::exports::export::Export;
+use crate::exports::fh;
+use crate::rpc::call::Call;
 use std::net::IpAddr;
 use volary_core::NodeId;
 use volary_rpc::{Decoded, Input, Output};

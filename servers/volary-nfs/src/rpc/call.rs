@@ -1,6 +1,6 @@
 //! [`Call`]: the caller of a call, and where it came from.
 
-use crate::owner::Caller;
+use super::owner::Caller;
 use std::net::SocketAddr;
 use volary_session::Party;
 

@@ -1,8 +1,8 @@
 //! [`Exports`]: all exports, and the resolution of file handles.
 
-use crate::call::Call;
-use crate::export::Export;
-use crate::fh::{self, BadFh, Key};
+use super::export::Export;
+use super::fh::{self, BadFh, Key};
+use crate::rpc::call::Call;
 use crate::status::Status;
 use std::net::IpAddr;
 use volary_core::NodeId;

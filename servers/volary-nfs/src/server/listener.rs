@@ -1,11 +1,12 @@
 //! [`Server`]: listens, and owns the connections.
 
-use crate::conn::Conn;
-use crate::dispatch::Way;
-use crate::options::{ExportOptions, Limits, OnEnd, ServeOptions};
-use crate::owner::Database;
-use crate::owner::Owner;
-use crate::programs::Programs;
+use super::conn::Conn;
+use super::dispatch::Way;
+use super::options::{Limits, OnEnd, ServeOptions};
+use super::programs::Programs;
+use crate::exports::options::ExportOptions;
+use crate::rpc::owner::Database;
+use crate::rpc::owner::Owner;
 use crate::timer;
 use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -128,10 +129,10 @@ fn check_names(exports: &[(Arc<Volume>, ExportOptions)]) -> io::Result<()> {
             return Err(invalid("an export's name is empty, or has / or NUL in it"));
         }
         let before = exports.get(..at).unwrap_or_default();
-        let id = crate::export::id_of(name);
+        let id = crate::exports::export::id_of(name);
         if before
             .iter()
-            .any(|(_, e)| crate::export::id_of(&e.name) == id)
+            .any(|(_, e)| crate::exports::export::id_of(&e.name) == id)
         {
             return Err(invalid("two exports have the same name"));
         }

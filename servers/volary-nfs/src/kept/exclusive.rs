@@ -4,7 +4,7 @@
 //! Verifiers are kept here and not in the file's times, which some clients never set afterwards. A
 //! retransmission after a restart of the server finds the file and no verifier: `NFS3ERR_EXIST`.
 
-use crate::recent::{Bounds, Recent};
+use super::recent::{Bounds, Recent};
 use parking_lot::{Mutex, MutexGuard};
 use std::time::Duration;
 use volary_core::NodeId;

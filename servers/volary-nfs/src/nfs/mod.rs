@@ -1,4 +1,4 @@
-//! NFS version 3 (RFC 1813): its 22 procedures.
+//! NFS version 3 (RFC 1813): its 22 procedures. May use `rpc`, `kept` and `exports`.
 //!
 //! | module | procedures |
 //! |---|---|
@@ -19,9 +19,9 @@ mod names;
 mod nodes;
 mod volume;
 
-use crate::call::Call;
-use crate::exports::Exports;
-use crate::rpc::Refusal;
+use crate::exports::resolve::Exports;
+use crate::rpc::call::Call;
+use crate::rpc::message::Refusal;
 use volary_rpc::{Input, Output};
 
 pub(crate) const PROGRAM: u32 = 100_003;

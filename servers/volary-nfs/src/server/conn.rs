@@ -8,10 +8,10 @@
 //!
 //! Answers go out in the order in which they are ready.
 
-use crate::dispatch::{Answer, Way};
-use crate::options::Limits;
-use crate::programs::Programs;
-use crate::record::{Patience, Records};
+use super::dispatch::{Answer, Way};
+use super::options::Limits;
+use super::programs::Programs;
+use crate::rpc::record::{Patience, Records};
 use crate::timer;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::io::{self, Write};

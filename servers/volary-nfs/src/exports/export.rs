@@ -1,11 +1,11 @@
 //! One exported volume, with the state that NFS keeps for it.
 
-use crate::exclusive::Verifiers;
-use crate::opens::{Held, Opens};
-use crate::options::ExportOptions;
-use crate::order::Order;
-use crate::owner::Caller;
-use crate::stable::Stable;
+use super::options::ExportOptions;
+use crate::kept::exclusive::Verifiers;
+use crate::kept::opens::{Held, Opens};
+use crate::kept::order::Order;
+use crate::kept::stable::Stable;
+use crate::rpc::owner::Caller;
 use crate::status::Status;
 use siphasher::sip::SipHasher13;
 use std::hash::Hasher;
@@ -29,7 +29,7 @@ pub(crate) struct Export {
     /// Identifies the export in file handles: derived from its name, so that it is the same after a
     /// restart.
     pub(crate) id: u32,
-    /// Goes into the seals of file handles; see [`crate::fh`].
+    /// Goes into the seals of file handles; see [`crate::exports::fh`].
     pub(crate) epoch: u64,
     pub(crate) client: ClientId,
     pub(crate) verifiers: Verifiers,

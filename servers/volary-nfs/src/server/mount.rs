@@ -1,9 +1,9 @@
 //! MOUNT version 3 (RFC 1813, appendix I): from a path to a file handle.
 
-use crate::call::Call;
-use crate::export::Export;
-use crate::programs::Programs;
-use crate::rpc::Refusal;
+use super::programs::Programs;
+use crate::exports::export::Export;
+use crate::rpc::call::Call;
+use crate::rpc::message::Refusal;
 use crate::status::Status;
 use tracing::{info, warn};
 use volary_core::{FileKind, NodeId, escape_short};

@@ -3,7 +3,7 @@
 //! The kernel's own NFS client belongs to root, and speaks for all users of its mounts. A program
 //! of an ordinary user speaks for that user only.
 
-use crate::rpc::Auth;
+use super::message::Auth;
 #[cfg(target_os = "linux")]
 use nix::unistd::Gid;
 use nix::unistd::{Uid, User};

@@ -1,5 +1,5 @@
 //! NLM version 4: byte-range locks of NFS clients. They are in the session's table, together with
-//! those of FUSE and SMB clients of the same volume.
+//! those of FUSE and SMB clients of the same volume. May use `rpc` and `exports`.
 //!
 //! | module, from bottom to top | what |
 //! |---|---|
@@ -34,10 +34,10 @@ mod wanted;
 
 pub use state::LockState;
 
-use crate::call::Call;
-use crate::export::Export;
-use crate::exports::Exports;
-use crate::rpc::Refusal;
+use crate::exports::export::Export;
+use crate::exports::resolve::Exports;
+use crate::rpc::call::Call;
+use crate::rpc::message::Refusal;
 use crate::status::{LockStatus, Status};
 use lock_file::LockFile;
 use parking_lot::Mutex;

@@ -1,10 +1,11 @@
 //! The portmapper's answers about this server's programs: version 2 (RFC 1833, section 3), and
 //! GETADDR of versions 3 and 4. Nothing can be registered.
 
-use crate::call::Call;
-use crate::programs::Programs;
-use crate::rpc::Refusal;
-use crate::{mount, nfs, nlm};
+use super::mount;
+use super::programs::Programs;
+use crate::rpc::call::Call;
+use crate::rpc::message::Refusal;
+use crate::{nfs, nlm};
 use std::net::{IpAddr, SocketAddr};
 use volary_rpc::{Decoded, Input, Output};
 

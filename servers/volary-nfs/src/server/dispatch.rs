@@ -1,11 +1,12 @@
 //! Dispatches a call by program, version and procedure.
 
-use crate::call::Call;
-use crate::dupes::{CallId, Seen};
-use crate::owner::Owner;
-use crate::programs::Programs;
-use crate::rpc::{self, Auth, Head, NoCall, Refusal};
-use crate::{mount, nfs, nlm, portmap};
+use super::programs::Programs;
+use super::{mount, portmap};
+use crate::kept::dupes::{CallId, Seen};
+use crate::rpc::call::Call;
+use crate::rpc::message::{self, Auth, Head, NoCall, Refusal};
+use crate::rpc::owner::Owner;
+use crate::{nfs, nlm};
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -46,7 +47,7 @@ impl Programs {
             Ok(head) => head,
             Err(NoCall::Garbage) => return Answer::Garbage,
             Err(NoCall::Version { xid }) => {
-                rpc::refuse_version(out, xid);
+                message::refuse_version(out, xid);
                 return Answer::Refused;
             }
         };
@@ -83,7 +84,7 @@ impl Programs {
         out: &mut Output,
     ) -> Answer {
         let begin = out.len();
-        rpc::accept(out, head.xid);
+        message::accept(out, head.xid);
         // The last line of defence: a panic costs one reply, not the server.
         let done = catch_unwind(AssertUnwindSafe(|| self.dispatch(way, head, input, out)));
         let done = done.unwrap_or_else(|_| {
@@ -95,7 +96,7 @@ impl Programs {
             Ok(()) => Answer::Accepted,
             Err(why) => {
                 out.truncate(begin);
-                rpc::refuse(out, head.xid, why);
+                message::refuse(out, head.xid, why);
                 Answer::Refused
             }
         }

@@ -1,12 +1,13 @@
 //! [`Programs`]: the programs that clients call, and their state.
 
-use crate::dupes::Dupes;
-use crate::export::Export;
-use crate::exports::Exports;
-use crate::fh::Key;
-use crate::mounts::Mounts;
+use super::options::ServeOptions;
+use crate::exports::export::Export;
+use crate::exports::fh::Key;
+use crate::exports::options::ExportOptions;
+use crate::exports::resolve::Exports;
+use crate::kept::dupes::Dupes;
+use crate::kept::mounts::Mounts;
 use crate::nlm::Nlm;
-use crate::options::{ExportOptions, ServeOptions};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;

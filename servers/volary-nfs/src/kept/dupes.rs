@@ -1,7 +1,7 @@
 //! The duplicate request cache: replies to calls that must not be executed twice, kept for a client
 //! that did not get the reply and sends the call again.
 
-use crate::recent::{Bounds, Recent};
+use super::recent::{Bounds, Recent};
 use parking_lot::Mutex;
 use siphasher::sip::SipHasher13;
 use std::hash::Hasher;
