@@ -1,8 +1,10 @@
 //! The format, as the rest of the project calls it.
 
-use crate::attached::{Attached, OPTIONS};
-use crate::fs::Iso9660Fs;
-use crate::{check, descriptors, dump, info, map, names};
+use crate::attached::fs::Iso9660Fs;
+use crate::attached::operations::{Attached, OPTIONS};
+use crate::check;
+use crate::disk::{descriptors, names};
+use crate::look::{dump, info, map};
 use std::fmt;
 use std::sync::Arc;
 use volary_core::{

@@ -1,10 +1,19 @@
 //! A read-only driver for ISO 9660 (ECMA-119), with Joliet, Rock Ridge (IEEE P1282 over SUSP, IEEE
 //! P1281) and El Torito.
 //!
-//! - `descriptors` and `volume` read what describes the volume, and `choice` chooses the names.
-//! - `dir` reads directories, and `susp` and `rockridge` read Rock Ridge's fields in them.
-//! - `node` makes nodes from records, and `links` finds the records that are names of one file.
-//! - `fs` implements [`FileSystem`](volary_core::FileSystem).
+//! # Rooms
+//!
+//! Each room may use those above it. Its `mod.rs` says what is in it.
+//!
+//! | room, from bottom to top | what |
+//! |---|---|
+//! | `disk` | descriptors, the checked volume, directory records, names and times; the cache |
+//! | `extensions` | Rock Ridge and the fields it uses, El Torito; the choice of names |
+//! | `tree` | directories, nodes made from records, walks, the names of one file |
+//! | `attached` | an attached volume: options, opens, operations |
+//! | `look`, `check` | `info`, `dump` and `map`; `fsck -n` |
+//!
+//! `iso` implements the interface of a format.
 //!
 //! # Node ids
 //!
@@ -21,8 +30,8 @@
 //! opened. Compressed files (`ZF`) are shown as stored, and associated files are not shown.
 //!
 //! The memory used does not grow with the image, with two exceptions. One is the table of files
-//! with several names, which is bounded (see `links`). The other is what `check` and `map` note for
-//! each directory.
+//! with several names, which is bounded (see `tree::links`). The other is what `check` and `map`
+//! note for each directory.
 //!
 //! # Locks
 //!
@@ -39,26 +48,11 @@
 )]
 
 mod attached;
-mod boot;
 mod check;
-mod choice;
-mod date;
-mod descriptors;
-mod dir;
-mod dump;
-mod fs;
-mod info;
+mod disk;
+mod extensions;
 mod iso;
-mod links;
-mod map;
-mod names;
-mod node;
-mod ondisk;
-mod path;
-mod record;
-mod rockridge;
-mod susp;
-mod volume;
-mod walk;
+mod look;
+mod tree;
 
 pub use iso::{ISO9660, Iso9660};

@@ -1,15 +1,15 @@
-//! Checks a volume. Nothing is repaired, because the format is read-only.
+//! Checks a volume. Nothing is repaired, because the format is read-only. May use `disk`,
+//! `extensions` and `tree`.
 
-use crate::attached::cache;
-use crate::choice::Names;
-use crate::descriptors::Descriptors;
-use crate::dir::{Found, Reader};
-use crate::info::LOOK_MEMORY;
-use crate::node::{Entry, Nodes, Owner};
-use crate::path;
-use crate::record::Record;
-use crate::volume::{Stretch, Volume};
-use crate::walk::{Place, Visitor, walk};
+use crate::disk::cache::{LOOK_MEMORY, cache};
+use crate::disk::descriptors::Descriptors;
+use crate::disk::record::Record;
+use crate::disk::volume::{Stretch, Volume};
+use crate::extensions::choice::Names;
+use crate::tree::dir::{Found, Reader};
+use crate::tree::node::{Entry, Nodes, Owner};
+use crate::tree::path;
+use crate::tree::walk::{Place, Visitor, walk};
 use std::collections::HashSet;
 use std::sync::Arc;
 use volary_core::{
@@ -79,7 +79,7 @@ impl Checking<'_> {
     }
 
     fn descriptors(&mut self, all: &Descriptors, size: u64) {
-        let at = crate::ondisk::DESCRIPTORS * crate::ondisk::SECTOR;
+        let at = crate::disk::ondisk::DESCRIPTORS * crate::disk::ondisk::SECTOR;
         let d = &all.primary;
         let space = self.reader.volume.space;
         if space > size {
@@ -110,7 +110,7 @@ impl Checking<'_> {
                 self.tell(&Finding {
                     message: e.to_string(),
                     code: "path-table",
-                    ..damage(crate::ondisk::DESCRIPTORS * crate::ondisk::SECTOR + 132)
+                    ..damage(crate::disk::ondisk::DESCRIPTORS * crate::disk::ondisk::SECTOR + 132)
                 });
                 return Ok(());
             }
@@ -128,7 +128,7 @@ impl Checking<'_> {
             self.tell(&Finding {
                 message,
                 code: "path-table",
-                ..damage(crate::ondisk::DESCRIPTORS * crate::ondisk::SECTOR + 132)
+                ..damage(crate::disk::ondisk::DESCRIPTORS * crate::disk::ondisk::SECTOR + 132)
             });
         }
         Ok(())

@@ -1,13 +1,13 @@
 //! Nodes, made from directory records and Rock Ridge's fields.
 
-use crate::date;
-use crate::dir::{Found, Reader};
-use crate::names;
-use crate::path;
-use crate::record::Record;
-use crate::rockridge::Rock;
-use crate::susp::Areas;
-use crate::volume::{Stretch, Tree};
+use crate::disk::date;
+use crate::disk::names;
+use crate::disk::record::Record;
+use crate::disk::volume::{Stretch, Tree};
+use crate::extensions::rockridge::Rock;
+use crate::extensions::susp::Areas;
+use crate::tree::dir::{Found, Reader};
+use crate::tree::path;
 use volary_core::{Attr, Cancel, Error, FileKind, Kind, NodeId, Result};
 
 /// The owner and the modes of nodes for which none are stored.

@@ -1,6 +1,6 @@
 //! Directory records, checked.
 
-use crate::ondisk::{DirectoryRecord, RECORD_LEN, flag};
+use crate::disk::ondisk::{DirectoryRecord, RECORD_LEN, flag};
 use volary_core::{Error, Result};
 use zerocopy::FromBytes;
 

@@ -1,11 +1,11 @@
 //! The file system.
 
-use crate::attached::{Attached, stretch_of};
-use crate::dir::Reader;
-use crate::node::Node;
-use crate::rockridge;
-use crate::susp::Areas;
-use crate::volume::{Stretch, Tree};
+use crate::attached::operations::{Attached, stretch_of};
+use crate::disk::volume::{Stretch, Tree};
+use crate::extensions::rockridge;
+use crate::extensions::susp::Areas;
+use crate::tree::dir::Reader;
+use crate::tree::node::Node;
 use volary_core::{
     Attr, Caps, Cookie, Ctx, DirBuf, Entry, Error, Extent, FileKind, FileSystem, Kind, Mode, Name,
     NodeId, OpenId, Prefetch, Result, StatFs,

@@ -1,13 +1,12 @@
 //! Maps what the volume's areas are used for.
 
-use crate::attached::cache;
-use crate::choice::Names;
-use crate::descriptors::Descriptors;
-use crate::dir::{Found, Reader};
-use crate::info::LOOK_MEMORY;
-use crate::node::{Entry, Nodes, Owner};
-use crate::volume::{Stretch, Volume};
-use crate::walk::{Place, Visitor, walk};
+use crate::disk::cache::{LOOK_MEMORY, cache};
+use crate::disk::descriptors::Descriptors;
+use crate::disk::volume::{Stretch, Volume};
+use crate::extensions::choice::Names;
+use crate::tree::dir::{Found, Reader};
+use crate::tree::node::{Entry, Nodes, Owner};
+use crate::tree::walk::{Place, Visitor, walk};
 use std::sync::Arc;
 use volary_core::{BlockDevice, Error, Kind, Result, VolumeMap};
 use volary_ondisk::map::{MapBuilder, Use};

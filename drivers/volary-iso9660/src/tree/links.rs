@@ -1,7 +1,7 @@
 //! Finds the records that are names of one file.
 
-use crate::node::{Entry, LinkKey, Nodes, id_at};
-use crate::walk::{Place, Visitor, walk};
+use crate::tree::node::{Entry, LinkKey, Nodes, id_at};
+use crate::tree::walk::{Place, Visitor, walk};
 use std::collections::HashMap;
 use std::sync::OnceLock;
 use volary_core::{Error, Kind, Result};

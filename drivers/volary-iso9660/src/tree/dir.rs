@@ -3,9 +3,9 @@
 //! A block belongs to the directory whose first record is the nearest one before it, whatever
 //! lengths directories claim. So a scan of all directories reads each block once.
 
-use crate::ondisk::flag;
-use crate::record::Record;
-use crate::volume::{Stretch, Volume};
+use crate::disk::ondisk::flag;
+use crate::disk::record::Record;
+use crate::disk::volume::{Stretch, Volume};
 use volary_block::Cache;
 use volary_core::{Error, Kind, Result};
 

@@ -1,15 +1,16 @@
 //! An attached volume: the state that operations work on.
 
-use crate::choice::Names;
-use crate::descriptors::Descriptors;
-use crate::dir::{Found, Reader};
-use crate::links::Links;
-use crate::node::{Entry, Node, Nodes, Owner};
-use crate::susp::Areas;
-use crate::volume::{Stretch, Volume};
+use crate::disk::cache::cache;
+use crate::disk::descriptors::Descriptors;
+use crate::disk::volume::{Stretch, Volume};
+use crate::extensions::choice::Names;
+use crate::extensions::susp::Areas;
+use crate::tree::dir::{Found, Reader};
+use crate::tree::links::Links;
+use crate::tree::node::{Entry, Node, Nodes, Owner};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use volary_block::{Cache, CacheOptions};
+use volary_block::Cache;
 use volary_core::{
     Attach, BlockDevice, Ctx, Error, Extent, FileKind, Kind, NodeId, OpenId, OptionSpec, Place,
     Prefetch, Result,
@@ -256,12 +257,6 @@ impl Attached {
             Ok(())
         })
     }
-}
-
-/// Returns a cache for reading.
-pub(crate) fn cache(dev: Arc<dyn BlockDevice>, memory: u64) -> Cache {
-    let io_size = 64 << 10;
-    Cache::new(dev, CacheOptions { memory, io_size })
 }
 
 /// Returns where a directory lies on the device.

@@ -1,18 +1,15 @@
 //! Describes the descriptors in words.
 
-use crate::attached::cache;
-use crate::boot::Catalog;
-use crate::choice::{Names, rock_ridge};
-use crate::date;
-use crate::descriptors::Descriptors;
-use crate::names::text;
-use crate::ondisk::VolumeDescriptor;
-use crate::volume::Volume;
+use crate::disk::cache::{LOOK_MEMORY, cache};
+use crate::disk::date;
+use crate::disk::descriptors::Descriptors;
+use crate::disk::names::text;
+use crate::disk::ondisk::VolumeDescriptor;
+use crate::disk::volume::Volume;
+use crate::extensions::boot::Catalog;
+use crate::extensions::choice::{Names, rock_ridge};
 use std::sync::Arc;
 use volary_core::{BlockDevice, Fact, Result, Time};
-
-/// Cache memory for inspecting a volume that is not attached, in bytes.
-pub(crate) const LOOK_MEMORY: u64 = 4 << 20;
 
 /// Returns facts about the volume.
 ///

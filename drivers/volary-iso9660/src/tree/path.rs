@@ -1,7 +1,7 @@
 //! The path table: every directory with its parent.
 
-use crate::dir::Reader;
-use crate::ondisk::{DESCRIPTORS, PathTableRecord, SECTOR};
+use crate::disk::ondisk::{DESCRIPTORS, PathTableRecord, SECTOR};
+use crate::tree::dir::Reader;
 use volary_core::{Error, Result};
 use zerocopy::FromBytes;
 

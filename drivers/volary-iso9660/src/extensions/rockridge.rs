@@ -1,9 +1,9 @@
 //! Rock Ridge (IEEE P1282): POSIX names, modes, symlinks, devices and times.
 
-use crate::date;
-use crate::record::Record;
-use crate::susp::{Areas, Field, each_field, le32};
-use crate::volume::Volume;
+use crate::disk::date;
+use crate::disk::record::Record;
+use crate::disk::volume::Volume;
+use crate::extensions::susp::{Areas, Field, each_field, le32};
 use volary_block::Cache;
 use volary_core::{Error, Result, Time};
 

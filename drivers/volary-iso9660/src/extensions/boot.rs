@@ -1,6 +1,6 @@
 //! El Torito: the boot images of a volume.
 
-use crate::ondisk::{BootEntry, SECTOR, SectionHeader, ValidationEntry};
+use crate::disk::ondisk::{BootEntry, SECTOR, SectionHeader, ValidationEntry};
 use volary_block::Cache;
 use volary_core::{Kind, Result};
 use zerocopy::FromBytes;
@@ -54,7 +54,7 @@ impl Catalog {
         });
         let is_valid = validation.header_id == 1 && validation.key == [0x55, 0xaa] && sum == 0;
         Ok(Some(Self {
-            id: crate::names::text(&validation.id_string),
+            id: crate::disk::names::text(&validation.id_string),
             is_valid,
             images: images(entries, validation.platform_id),
         }))

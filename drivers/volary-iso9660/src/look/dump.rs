@@ -1,17 +1,16 @@
 //! Prints structures as stored.
 
-use crate::attached::cache;
-use crate::boot::Catalog;
-use crate::choice::Names;
-use crate::descriptors::Descriptors;
-use crate::dir::Reader;
-use crate::info::LOOK_MEMORY;
-use crate::names::text;
-use crate::ondisk::{VolumeDescriptor, kind};
-use crate::path;
-use crate::record::Record;
-use crate::susp::{Areas, each_field};
-use crate::volume::{Stretch, Volume};
+use crate::disk::cache::{LOOK_MEMORY, cache};
+use crate::disk::descriptors::Descriptors;
+use crate::disk::names::text;
+use crate::disk::ondisk::{VolumeDescriptor, kind};
+use crate::disk::record::Record;
+use crate::disk::volume::{Stretch, Volume};
+use crate::extensions::boot::Catalog;
+use crate::extensions::choice::Names;
+use crate::extensions::susp::{Areas, each_field};
+use crate::tree::dir::Reader;
+use crate::tree::path;
 use std::fmt;
 use std::sync::Arc;
 use volary_block::Cache;

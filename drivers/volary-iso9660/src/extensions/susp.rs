@@ -1,6 +1,6 @@
 //! The System Use Sharing Protocol (IEEE P1281): tagged fields behind records.
 
-use crate::volume::Volume;
+use crate::disk::volume::Volume;
 use volary_block::Cache;
 use volary_core::{Error, Result};
 

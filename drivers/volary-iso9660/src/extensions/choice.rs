@@ -1,10 +1,10 @@
 //! The choice of names: Rock Ridge's, Joliet's or plain ones.
 
-use crate::descriptors::Descriptors;
-use crate::record::Record;
-use crate::rockridge::Rock;
-use crate::susp::{Areas, each_field};
-use crate::volume::{Tree, Volume};
+use crate::disk::descriptors::Descriptors;
+use crate::disk::record::Record;
+use crate::disk::volume::{Tree, Volume};
+use crate::extensions::rockridge::Rock;
+use crate::extensions::susp::{Areas, each_field};
 use volary_block::Cache;
 use volary_core::{Error, Kind, Result};
 

@@ -1,7 +1,7 @@
 //! A checked volume, as one of its descriptors describes it.
 
-use crate::ondisk::{DESCRIPTORS, SECTOR, VolumeDescriptor};
-use crate::record::Record;
+use crate::disk::ondisk::{DESCRIPTORS, SECTOR, VolumeDescriptor};
+use crate::disk::record::Record;
 use volary_block::Cache;
 use volary_core::{Error, Result};
 

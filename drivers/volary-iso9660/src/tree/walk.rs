@@ -1,9 +1,9 @@
 //! Walks all directories, each once, whatever damage there is.
 
-use crate::dir::Found;
-use crate::node::{Entry, Nodes};
-use crate::susp::Areas;
-use crate::volume::Stretch;
+use crate::disk::volume::Stretch;
+use crate::extensions::susp::Areas;
+use crate::tree::dir::Found;
+use crate::tree::node::{Entry, Nodes};
 use std::collections::HashSet;
 use volary_core::{Error, FileKind, Result};
 

@@ -1,6 +1,6 @@
 //! The volume's descriptors.
 
-use crate::ondisk::{BootRecord, DESCRIPTORS, SECTOR, STANDARD_ID, VolumeDescriptor, kind};
+use crate::disk::ondisk::{BootRecord, DESCRIPTORS, SECTOR, STANDARD_ID, VolumeDescriptor, kind};
 use volary_core::{BlockDevice, Error, Kind, Result};
 use zerocopy::FromBytes;
 
