@@ -1,10 +1,10 @@
 //! A run of a bulk read as an iterator.
 
-use crate::delivery::{File, Part, Range, Way};
-use crate::options::Options;
+use crate::interface::delivery::{File, Part, Range, Way};
+use crate::interface::options::Options;
+use crate::interface::source::Source;
+use crate::interface::summary::Summary;
 use crate::run::BulkFileRead;
-use crate::source::Source;
-use crate::summary::Summary;
 use std::ops::ControlFlow;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;

@@ -38,54 +38,41 @@
 //! This crate reads no clock itself, only [`Options::clock`]. The engine's threads end with the
 //! run.
 //!
-//! | module | what |
+//! | room, from bottom to top | what |
 //! |---|---|
-//! | [`options`](Options) | how to read |
-//! | [`source`](Source) | what to read |
-//! | [`delivery`](Consumer) | what a run delivers to consumers |
-//! | `walk`, `list`, `packed` | phase 1: names, attributes and fragments, in few bytes |
-//! | `plan` | merges fragments to requests; spreads files over sweeps |
-//! | `ahead`, `sweep` | phase 2: reading ahead in order, assembling files |
-//! | `ordinary`, `fetch` | files read through the session: one by one, and ahead of their turn |
-//! | `together`, `large` | small files in batches, and large ones in chunks |
-//! | `shuffle` | a loader's order |
-//! | `run`, `part` | processes the list part by part; the state of a run and of a part |
-//! | `budget`, `outlet`, `probe` | memory, consumers' threads, measuring devices |
+//! | `interface` | what a program says and is told: [`Options`], [`Source`], [`Consumer`], [`Summary`] |
+//! | `listing` | files and their fragments, in few bytes; merged into requests, spread over sweeps |
+//! | `state` | the state of a run and of a part; memory; measuring devices |
+//! | `walk` | phase 1: names, attributes and fragments |
+//! | `delivering` | files to the consumer; those that need no sweep, through the session or in chunks |
+//! | `sweeps` | phase 2: reading ahead in order, assembling files; a loader's order |
+//! | `run` | processes the list part by part |
+//! | `files` | a run as an iterator |
+//!
+//! Each room may use those above it in this table, except `walk`, which only `run` uses. Its
+//! `mod.rs` says what is in it.
 #![forbid(unsafe_code)]
 #![cfg_attr(
     not(test),
     deny(clippy::unwrap_used, clippy::expect_used, clippy::panic)
 )]
 
-mod ahead;
-mod budget;
-mod delivery;
-mod fetch;
+mod delivering;
 mod files;
-mod large;
-mod list;
-mod options;
-mod ordinary;
-mod outlet;
-mod packed;
-mod part;
-mod plan;
-mod probe;
+mod interface;
+mod listing;
 mod run;
-mod shuffle;
-mod source;
-mod summary;
-mod sweep;
-mod together;
+mod state;
+mod sweeps;
 mod walk;
 
-pub use delivery::{Consumer, File, Part, Range, Way, Why};
 pub use files::{Content, Files, Read};
-pub use options::{Cleaning, Clock, Method, Options, Shuffle};
-pub use probe::moves;
+pub use interface::delivery::{Consumer, File, Part, Range, Way, Why};
+pub use interface::options::{Cleaning, Clock, Method, Options, Shuffle};
+pub use interface::source::Source;
+pub use interface::summary::Summary;
 pub use run::BulkFileRead;
-pub use source::Source;
-pub use summary::Summary;
+pub use state::probe::moves;
 #[cfg(doc)]
 use volary_core::FileSystem;
 #[cfg(doc)]

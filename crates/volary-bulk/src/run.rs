@@ -1,19 +1,20 @@
 //! Runs a bulk read: part by part, the list is read and delivered.
 
-use crate::budget::{Budget, Meter};
-use crate::delivery::{Consumer, File, Part as Told, Way};
-use crate::fetch::Fetch;
-use crate::list::List;
-use crate::options::{Method, Options, Shares};
-use crate::outlet::{Job, Outlet};
-use crate::part::{Part, Run, Tuned};
-use crate::plan::first_fit;
-use crate::probe;
-use crate::source::Source;
-use crate::summary::{Summary, Tally};
-use crate::sweep::Sweep;
+use crate::delivering::fetch::Fetch;
+use crate::delivering::outlet::{Job, Outlet};
+use crate::delivering::{large, ordinary};
+use crate::interface::delivery::{Consumer, File, Part as Told, Way};
+use crate::interface::options::{Cleaning, Method, Options, Shares};
+use crate::interface::source::Source;
+use crate::interface::summary::{Summary, Tally};
+use crate::listing::list::List;
+use crate::listing::plan::first_fit;
+use crate::state::budget::{Budget, Meter};
+use crate::state::part::{Part, Run, Tuned};
+use crate::state::probe;
+use crate::sweeps::sweep::Sweep;
+use crate::sweeps::{ahead, shuffle};
 use crate::walk::Walk;
-use crate::{ahead, large, ordinary, shuffle};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -260,7 +261,7 @@ impl Part<'_> {
         if self.list.pieces.is_empty() {
             return ControlFlow::Continue(());
         }
-        if self.run.options.cleaning == crate::Cleaning::OnDemand {
+        if self.run.options.cleaning == Cleaning::OnDemand {
             return Sweep::new(self, &self.list.pieces).run(outlet);
         }
         let copied = |file| self.is_copied(file);

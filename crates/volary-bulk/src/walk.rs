@@ -1,11 +1,11 @@
 //! Phase 1: the names below some places, their attributes and fragments.
 
-use crate::delivery::{File, Way, Why};
-use crate::list::{List, Mapped, mapped};
-use crate::options::Method;
-use crate::packed::Listed;
-use crate::part::Run;
-use crate::source::Source;
+use crate::interface::delivery::{File, Way, Why};
+use crate::interface::options::Method;
+use crate::interface::source::Source;
+use crate::listing::list::{List, Mapped, mapped};
+use crate::listing::packed::Listed;
+use crate::state::part::Run;
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 use volary_core::{

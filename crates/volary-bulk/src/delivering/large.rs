@@ -1,10 +1,10 @@
 //! Large files: read in chunks, from the device if possible.
 
-use crate::delivery::{File, Part as Told, Range, Way, Why};
-use crate::list::join;
-use crate::ordinary::{self, DATA_MAX, Stretches, failed, tell};
-use crate::packed::Listed;
-use crate::part::Part;
+use crate::delivering::ordinary::{self, DATA_MAX, Stretches, failed, tell};
+use crate::interface::delivery::{File, Part as Told, Range, Way, Why};
+use crate::listing::list::join;
+use crate::listing::packed::Listed;
+use crate::state::part::Part;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use volary_core::{BlockDevice, Error, Extent, Kind, Mode, OpenId, Place, Result};

@@ -1,11 +1,11 @@
 //! Reading ahead: several threads make requests in the order of the device, and answers come in
 //! that order.
 
-use crate::budget::{Budget, Buf};
-use crate::list::{Done, Piece};
-use crate::part::Tuned;
-use crate::plan::{Merge, Span};
-use crate::summary::Tally;
+use crate::interface::summary::Tally;
+use crate::listing::list::{Done, Piece};
+use crate::listing::plan::{Merge, Span};
+use crate::state::budget::{Budget, Buf};
+use crate::state::part::Tuned;
 use parking_lot::{Condvar, Mutex};
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,12 +1,12 @@
 //! Files that are read through the session ahead of their turn: by several threads, with results in
 //! order.
 
-use crate::budget::Buf;
-use crate::delivery::Why;
-use crate::ordinary::{Fetched, Fetching};
-use crate::outlet::{Job, Outlet};
-use crate::part::Part;
-use crate::together;
+use crate::delivering::ordinary::{Fetched, Fetching};
+use crate::delivering::outlet::{Job, Outlet};
+use crate::delivering::together;
+use crate::interface::delivery::Why;
+use crate::state::budget::Buf;
+use crate::state::part::Part;
 use parking_lot::{Condvar, Mutex};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;

@@ -1,13 +1,13 @@
 //! The state that all of a run shares, and that of a part of it.
 
-use crate::budget::{Budget, Meter};
-use crate::delivery::{Consumer, Way, Why};
-use crate::list::List;
-use crate::options::{Method, Options, Shares};
-use crate::packed::Listed;
-use crate::plan::Merge;
-use crate::source::Source;
-use crate::summary::Tally;
+use crate::interface::delivery::{Consumer, Way, Why};
+use crate::interface::options::{Method, Options, Shares};
+use crate::interface::source::Source;
+use crate::interface::summary::Tally;
+use crate::listing::list::List;
+use crate::listing::packed::Listed;
+use crate::listing::plan::Merge;
+use crate::state::budget::{Budget, Meter};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

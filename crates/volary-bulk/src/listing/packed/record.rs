@@ -1,7 +1,7 @@
 //! The record of a node: its differences from another node, the base. Each number takes as many
 //! bytes as it needs, and most other fields are left out.
 
-use crate::delivery::Range;
+use crate::interface::delivery::Range;
 use std::num::NonZeroU64;
 use volary_core::{Attr, FileKind, Time};
 

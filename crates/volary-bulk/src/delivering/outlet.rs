@@ -1,9 +1,9 @@
 //! Delivery to the consumer: on the engine's own thread, or on several others.
 
-use crate::budget::Buf;
-use crate::delivery::{File, Part as Told, Way, Why};
-use crate::ordinary::{self, Fetched};
-use crate::part::{Again, Part};
+use crate::delivering::ordinary::{self, Fetched};
+use crate::interface::delivery::{File, Part as Told, Way, Why};
+use crate::state::budget::Buf;
+use crate::state::part::{Again, Part};
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::ops::{ControlFlow, Range};

@@ -1,6 +1,6 @@
 //! The summary of a run.
 
-use crate::delivery::{Way, Why};
+use crate::interface::delivery::{Way, Why};
 use parking_lot::Mutex;
 use std::time::Duration;
 

@@ -5,7 +5,7 @@
 
 mod record;
 
-use crate::delivery::{File, Range, Way};
+use crate::interface::delivery::{File, Range, Way};
 pub(crate) use record::{Head, New};
 use record::{PAD, Record, pack};
 use volary_core::Attr;

@@ -1,10 +1,10 @@
 //! A loader's order: random within a window that moves over the disk.
 
-use crate::list::{Done, Piece};
-use crate::options::Shuffle;
-use crate::outlet::{Job, Outlet};
-use crate::part::Part;
-use crate::sweep::Sweep;
+use crate::delivering::outlet::{Job, Outlet};
+use crate::interface::options::Shuffle;
+use crate::listing::list::{Done, Piece};
+use crate::state::part::Part;
+use crate::sweeps::sweep::Sweep;
 use std::ops::ControlFlow;
 
 /// Delivers the files that have fragments, window by window.

@@ -1,10 +1,10 @@
 //! Measures a device to choose the gap to read over, the size of requests, and their number at a
 //! time.
 
-use crate::list::{List, Piece};
-use crate::options::Clock;
-use crate::part::{Run, Tuned};
-use crate::source::Source;
+use crate::interface::options::Clock;
+use crate::interface::source::Source;
+use crate::listing::list::{List, Piece};
+use crate::state::part::{Run, Tuned};
 use std::time::Duration;
 use volary_core::BlockDevice;
 

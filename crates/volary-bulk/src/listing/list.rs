@@ -1,7 +1,7 @@
 //! The list that phase 1 gathers: files and their fragments, as many as fit.
 
-use crate::delivery::{Range, Why};
-use crate::packed::{New, Packed};
+use crate::interface::delivery::{Range, Why};
+use crate::listing::packed::{New, Packed};
 use std::sync::atomic::{AtomicU64, Ordering};
 use volary_core::{Attr, Error, Extent, Place};
 

@@ -1,6 +1,6 @@
 //! Merges fragments into requests, and spreads files over sweeps.
 
-use crate::list::{Done, List, Piece};
+use crate::listing::list::{Done, List, Piece};
 use std::collections::HashMap;
 use std::ops::Range;
 

@@ -1,10 +1,10 @@
 //! Files that are read through the session.
 
-use crate::budget::Buf;
-use crate::delivery::{Part as Told, Range, Way, Why};
-use crate::list::join;
-use crate::packed::Listed;
-use crate::part::{Part, is_same};
+use crate::interface::delivery::{Part as Told, Range, Way, Why};
+use crate::listing::list::join;
+use crate::listing::packed::Listed;
+use crate::state::budget::Buf;
+use crate::state::part::{Part, is_same};
 use std::ops::ControlFlow;
 use volary_core::{Attr, Caps, Error, Extent, Kind, Mode, OpenId, Place, Result};
 
@@ -83,7 +83,7 @@ pub(crate) fn failed(part: &Part<'_>, file: &Listed, way: Way, e: &Error) -> Con
 /// Passes something to the consumer. If the consumer breaks, the run ends.
 pub(crate) fn tell(
     part: &Part<'_>,
-    file: &crate::delivery::File<'_>,
+    file: &crate::interface::delivery::File<'_>,
     told: Told<'_>,
 ) -> ControlFlow<()> {
     let taken = part.run.consumer.take(file, told);
@@ -221,7 +221,11 @@ impl Reading<'_> {
         }
     }
 
-    fn chunks(&self, view: &crate::delivery::File<'_>, size: u64) -> Result<ControlFlow<()>> {
+    fn chunks(
+        &self,
+        view: &crate::interface::delivery::File<'_>,
+        size: u64,
+    ) -> Result<ControlFlow<()>> {
         let mut buf = self.room(CHUNK.min(self.part.run.shares.reads / 8))?;
         let mut stretches = Stretches::new(view.data, size);
         while let Some((range, is_hole)) = stretches.next(buf.bytes.len() as u64) {

@@ -1,8 +1,8 @@
 //! Small files that the driver reads in batches.
 
-use crate::budget::Buf;
-use crate::ordinary::Fetched;
-use crate::part::{Part, is_same};
+use crate::delivering::ordinary::Fetched;
+use crate::state::budget::Buf;
+use crate::state::part::{Part, is_same};
 use volary_core::{Attr, Caps, Whole};
 
 /// A listed file, and the buffer to read it into.

@@ -1,12 +1,12 @@
 //! Phase 2: one sweep over the disk, which assembles files.
 
-use crate::ahead::{self, Ahead, Loaded};
-use crate::budget::Buf;
-use crate::delivery::Why;
-use crate::list::{Done, Piece};
-use crate::outlet::{Job, Outlet};
-use crate::part::Part;
-use crate::plan::Span;
+use crate::delivering::outlet::{Job, Outlet};
+use crate::interface::delivery::Why;
+use crate::listing::list::{Done, Piece};
+use crate::listing::plan::Span;
+use crate::state::budget::Buf;
+use crate::state::part::Part;
+use crate::sweeps::ahead::{self, Ahead, Loaded};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::ops::ControlFlow;
 use volary_core::{BlockDevice, Error, Kind, Read};
