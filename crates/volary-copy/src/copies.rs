@@ -1,18 +1,18 @@
 //! A copy as a whole: its sources, its target and its result.
 
-use crate::failure::{Done, Failure, Why};
-use crate::from_host::{HostSource, Input, Shared};
-use crate::from_volume::VolumeSource;
 use crate::how::CopyOptions;
-use crate::links::Links;
-use crate::losses::{Losses, Told};
-use crate::observer::{Observer, Report};
-use crate::place::VolumePlace;
+use crate::nodes::links::Links;
+use crate::nodes::place::VolumePlace;
+use crate::sinks::target::{HostTarget, VolumeTarget, own_name};
+use crate::sinks::to_host::HostSink;
+use crate::sinks::to_output::OutputSink;
+use crate::sinks::to_volume::VolumeSink;
+use crate::sources::from_host::{HostSource, Input, Shared};
+use crate::sources::from_volume::VolumeSource;
 use crate::stream::{self, Budget, Outlet, Sink, Tally};
-use crate::target::{HostTarget, VolumeTarget, own_name};
-use crate::to_host::HostSink;
-use crate::to_output::OutputSink;
-use crate::to_volume::VolumeSink;
+use crate::told::failure::{Done, Failure, Why};
+use crate::told::losses::{Losses, Told};
+use crate::told::observer::{Observer, Report};
 use std::io::{Read, Write};
 use std::path::PathBuf;
 

@@ -1,8 +1,8 @@
 //! Batches: items, and the bytes that they refer to.
 
-use crate::failure::Done;
-use crate::host_range::HostRange;
-use crate::links::Link;
+use crate::nodes::host_range::HostRange;
+use crate::nodes::links::Link;
+use crate::told::failure::Done;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;

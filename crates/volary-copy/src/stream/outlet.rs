@@ -2,9 +2,9 @@
 
 use super::batch::{ALONE, BATCH_LEN, BATCHES, Batch, ITEMS_MAX, Item, Meta, STEP, Span};
 use super::pump::Pump;
-use crate::failure::{Done, Failure, Why};
-use crate::host_range::HostRange;
-use crate::observer::Observer;
+use crate::nodes::host_range::HostRange;
+use crate::told::failure::{Done, Failure, Why};
+use crate::told::observer::Observer;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{Builder, Scope, ScopedJoinHandle};
 

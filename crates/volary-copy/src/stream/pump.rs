@@ -1,9 +1,9 @@
 //! Sinks, and the pump that feeds them batches.
 
 use super::batch::{Batch, Files, Item, Loan, Meta, zeros};
-use crate::failure::{Done, Failure};
-use crate::host_range::HostRange;
-use crate::observer::Observer;
+use crate::nodes::host_range::HostRange;
+use crate::told::failure::{Done, Failure};
+use crate::told::observer::Observer;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender};
 

@@ -1,8 +1,8 @@
 use super::batch::{ALONE, BATCH_LEN};
 use super::*;
-use crate::failure::Failure;
-use crate::host_range::HostRange;
-use crate::observer::Unobserved;
+use crate::nodes::host_range::HostRange;
+use crate::told::failure::Failure;
+use crate::told::observer::Unobserved;
 use std::fmt::Write;
 use volary_core::{FileKind, Time};
 

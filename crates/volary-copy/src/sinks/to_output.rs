@@ -1,8 +1,8 @@
 //! Writes files to an output, one after the other.
 
-use super::stream::{Meta, Sink};
-use crate::failure::{Done, Failure, Why};
-use crate::observer::Observer;
+use crate::stream::{Meta, Sink};
+use crate::told::failure::{Done, Failure, Why};
+use crate::told::observer::Observer;
 use std::io::Write;
 
 /// An output as a target. It gets the contents of files only.

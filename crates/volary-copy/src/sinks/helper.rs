@@ -1,9 +1,9 @@
 //! A second thread that writes files of the host, as the host takes longer to write many small
 //! files than to read them.
 
-use super::folder::{Folder, Opened};
-use super::stream::Files;
-use crate::failure::{Done, Failure};
+use crate::sinks::folder::{Folder, Opened};
+use crate::stream::Files;
+use crate::told::failure::{Done, Failure};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use std::thread::{Builder, available_parallelism};

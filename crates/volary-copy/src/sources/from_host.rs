@@ -1,14 +1,14 @@
 //! Reads trees of the host by descriptors of directories and single names. No path is resolved
 //! twice, and each file costs an open, a stat, a read and a close.
 
-use super::content::{Bytes, Content, Unread};
-use super::how::CopyOptions;
-use super::links::{Id, Links};
-use super::losses::{Loss, Losses};
-use super::stream::{Meta, Outlet, Piece, Pieces};
-use super::xattrs::{self, ROOM, is_virtual};
-use crate::failure::{Done, Failure, Why, words};
-use crate::observer::{Observer, Report};
+use crate::how::CopyOptions;
+use crate::nodes::links::{Id, Links};
+use crate::nodes::xattrs::{self, ROOM, is_virtual};
+use crate::sources::content::{Bytes, Content, Unread};
+use crate::stream::{Meta, Outlet, Piece, Pieces};
+use crate::told::failure::{Done, Failure, Why, words};
+use crate::told::losses::{Loss, Losses};
+use crate::told::observer::{Observer, Report};
 use rustix::fs::{CWD, FileType, Mode, OFlags, RawDir, SeekFrom, Stat};
 use rustix::io::Errno;
 use std::ffi::{CStr, CString};

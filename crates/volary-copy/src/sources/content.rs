@@ -3,10 +3,10 @@
 //! Stretches that the device or the volume cannot read become zeros in the copy, and are reported.
 //! A failed read is repeated in pieces of [`GRAIN`], so that everything readable is delivered.
 
-use super::host_range::HostRange;
-use super::stream::{Piece, Pieces};
-use crate::failure::{Done, Failure};
-use crate::observer::{Damage, Report};
+use crate::nodes::host_range::HostRange;
+use crate::stream::{Piece, Pieces};
+use crate::told::failure::{Done, Failure};
+use crate::told::observer::{Damage, Report};
 use std::ops::Range;
 use volary_core::is_zero;
 

@@ -1,7 +1,7 @@
 //! Where copied nodes go: into an existing directory, or to a new name.
 
-use crate::failure::{Done, Failure, Why};
-use crate::place::{At, VolumePlace};
+use crate::nodes::place::{At, VolumePlace};
+use crate::told::failure::{Done, Failure, Why};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use volary_core::{FileKind, Kind, NodeId};

@@ -1,15 +1,15 @@
 //! Reads trees of a volume.
 
-use super::content::{Bytes, Content, Unread};
-use super::from_host::Shared;
-use super::host_range::{HostRange, Places};
-use super::how::CopyOptions;
-use super::links::{Id, Links};
-use super::losses::Loss;
-use super::stream::{Meta, Outlet};
-use super::xattrs::{ROOM, is_virtual};
-use crate::failure::{And, Done, Failure, Why};
-use crate::place::{At, VolumePlace};
+use crate::how::CopyOptions;
+use crate::nodes::host_range::{HostRange, Places};
+use crate::nodes::links::{Id, Links};
+use crate::nodes::place::{At, VolumePlace};
+use crate::nodes::xattrs::{ROOM, is_virtual};
+use crate::sources::content::{Bytes, Content, Unread};
+use crate::sources::from_host::Shared;
+use crate::stream::{Meta, Outlet};
+use crate::told::failure::{And, Done, Failure, Why};
+use crate::told::losses::Loss;
 use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;

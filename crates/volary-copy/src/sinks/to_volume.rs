@@ -2,15 +2,15 @@
 
 mod linking;
 
-use super::how::CopyOptions;
-use super::links::{Made, OTHER_NAME, Spot};
-use super::losses::{Loss, Losses};
-use super::stream::{Meta, Sink, zeros};
-use super::xattrs::{self, Xattr};
-use crate::failure::{And, Done, Failure, Why};
-use crate::observer::Observer;
-use crate::place::{At, join};
-use crate::target::VolumeTarget;
+use crate::how::CopyOptions;
+use crate::nodes::links::{Made, OTHER_NAME, Spot};
+use crate::nodes::place::{At, join};
+use crate::nodes::xattrs::{self, Xattr};
+use crate::sinks::target::VolumeTarget;
+use crate::stream::{Meta, Sink, zeros};
+use crate::told::failure::{And, Done, Failure, Why};
+use crate::told::losses::{Loss, Losses};
+use crate::told::observer::Observer;
 use std::collections::HashMap;
 use volary_core::{
     Attr, Caps, Create, Entry, Error, FileKind, Kind, Mode, NodeId, OpenId, SetAttr, SetTime, Time,

@@ -1,5 +1,5 @@
 use super::*;
-use crate::observer::Unobserved;
+use crate::told::observer::Unobserved;
 use rustix::fs::OFlags;
 use std::fs::File;
 use std::os::fd::AsFd;

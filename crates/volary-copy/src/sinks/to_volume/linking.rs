@@ -1,10 +1,10 @@
 //! Other names of nodes that were made before.
 
 use super::VolumeSink;
-use crate::failure::Done;
-use crate::links::{Link, Spot};
-use crate::losses::Loss;
+use crate::nodes::links::{Link, Spot};
 use crate::stream::Meta;
+use crate::told::failure::Done;
+use crate::told::losses::Loss;
 use volary_core::{Caps, Error, Kind, NodeId};
 
 impl VolumeSink<'_> {

@@ -4,16 +4,16 @@
 //! is made relative to the descriptor of its directory, without following symlinks, so nothing is
 //! written outside of the target.
 
-use super::folder::{Folder, Opened, id, write_all};
-use super::helper::Helper;
-use super::host_range::HostRange;
-use super::how::CopyOptions;
-use super::links::{Link, Made, OTHER_NAME, Spot};
-use super::losses::Losses;
-use super::stream::{Files, Meta, Sink, stops};
-use super::xattrs::Xattr;
-use crate::failure::{And, Done, Failure, Why};
-use crate::observer::Observer;
+use crate::how::CopyOptions;
+use crate::nodes::host_range::HostRange;
+use crate::nodes::links::{Link, Made, OTHER_NAME, Spot};
+use crate::nodes::xattrs::Xattr;
+use crate::sinks::folder::{Folder, Opened, id, write_all};
+use crate::sinks::helper::Helper;
+use crate::stream::{Files, Meta, Sink, stops};
+use crate::told::failure::{And, Done, Failure, Why};
+use crate::told::losses::Losses;
+use crate::told::observer::Observer;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, SeekFrom, Stat};
 use rustix::io::Errno;
 use std::os::fd::{AsFd, BorrowedFd};

@@ -4,7 +4,7 @@
 )]
 
 use super::*;
-use crate::observer::Unobserved;
+use crate::told::observer::Unobserved;
 
 /// Content with bad ranges and holes.
 struct Fake {

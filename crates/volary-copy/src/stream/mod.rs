@@ -1,4 +1,4 @@
-//! The stream of nodes that a source reads and a sink writes, in batches.
+//! The stream of nodes that a source reads and a sink writes, in batches. May use `told` and `nodes`.
 //!
 //! A copy begins in one thread, with one batch that is filled and emptied in turn: most copies end
 //! before a second thread would pay. After `ALONE` bytes the sink gets its own thread. The source
@@ -12,8 +12,8 @@ pub(crate) use batch::{Files, Meta, stops, zeros};
 pub(crate) use outlet::{Budget, Outlet, Piece, Pieces};
 pub(crate) use pump::{Sink, Tally};
 
-use crate::failure::Done;
-use crate::observer::Observer;
+use crate::told::failure::Done;
+use crate::told::observer::Observer;
 use batch::Batch;
 use pump::{Pump, Skip};
 

@@ -6,7 +6,7 @@
 //! changes before the copy ends, or if the kernel does not copy, the stretch is read and written in
 //! the ordinary way.
 
-use crate::observer::Observer;
+use crate::told::observer::Observer;
 use rustix::fs::{FallocateFlags, SeekFrom};
 use rustix::io::Errno;
 use std::fmt;
@@ -53,7 +53,7 @@ impl fmt::Debug for HostRange {
 
 impl HostRange {
     /// Returns the length in bytes.
-    pub(super) const fn len(&self) -> u64 {
+    pub(crate) const fn len(&self) -> u64 {
         self.len
     }
 
@@ -63,7 +63,7 @@ impl HostRange {
     ///
     /// # Errors
     /// If the position of `into` cannot be restored: its content is then wrong.
-    pub(super) fn copy_to(
+    pub(crate) fn copy_to(
         &self,
         into: BorrowedFd<'_>,
         observer: &dyn Observer,
@@ -129,7 +129,7 @@ fn copy(
 }
 
 /// Where the bytes of an open file lie.
-pub(super) struct Places {
+pub(crate) struct Places {
     device: Arc<dyn BlockDevice>,
     session: Session,
     /// Known extents of the file, in order, the range they cover, and the change number they are
@@ -141,7 +141,7 @@ pub(super) struct Places {
 
 impl Places {
     /// Returns the places for a file of a volume on this device.
-    pub(super) fn new(device: &Arc<dyn BlockDevice>, session: &Session) -> Self {
+    pub(crate) fn new(device: &Arc<dyn BlockDevice>, session: &Session) -> Self {
         Self {
             device: Arc::clone(device),
             session: session.clone(),
@@ -154,7 +154,7 @@ impl Places {
     /// Returns the first part of `range` if it is long and lies in a file of the host. The outer
     /// `None` means that the volume or the device cannot tell.
     #[expect(clippy::option_option, reason = "the outer one is who does not say")]
-    pub(super) fn find(
+    pub(crate) fn find(
         &mut self,
         open: OpenId,
         node: NodeId,

@@ -1,10 +1,10 @@
 //! A directory of the host, and the nodes in it: made, written and finished.
 
-use super::how::CopyOptions;
-use super::losses::{Loss, Losses};
-use super::stream::Meta;
-use super::xattrs::{self, Xattr};
-use crate::failure::{And, Done, Failure};
+use crate::how::CopyOptions;
+use crate::nodes::xattrs::{self, Xattr};
+use crate::stream::Meta;
+use crate::told::failure::{And, Done, Failure};
+use crate::told::losses::{Loss, Losses};
 use rustix::fs::{
     AtFlags, CWD, FileType, Gid, Mode, OFlags, Stat, Timespec, Timestamps, Uid, XattrFlags,
 };
@@ -78,13 +78,13 @@ impl Folder {
             .map_err(|e| self.fail(name, e))?;
         let below = match self.below.as_slice() {
             b"" => name.to_vec(),
-            dir => crate::place::join(dir, name),
+            dir => crate::nodes::place::join(dir, name),
         };
         Ok(Self {
             how: self.how,
             fd,
             is_new,
-            path: crate::place::join(&self.path, name),
+            path: crate::nodes::place::join(&self.path, name),
             below: Arc::new(below),
             made: Mutex::default(),
             losses: self.losses.clone(),
@@ -105,7 +105,7 @@ impl Folder {
     }
 
     pub(super) fn place(&self, name: &[u8]) -> String {
-        escape(&crate::place::join(&self.path, name)).to_string()
+        escape(&crate::nodes::place::join(&self.path, name)).to_string()
     }
 
     pub(super) fn fail(&self, name: &[u8], e: Errno) -> Failure {

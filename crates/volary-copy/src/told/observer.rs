@@ -1,7 +1,7 @@
 //! [`Observer`]: follows a copy.
 
-use crate::failure::{Done, Failure};
-use crate::losses::Lost;
+use crate::told::failure::{Done, Failure};
+use crate::told::losses::Lost;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
