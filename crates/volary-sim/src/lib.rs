@@ -1,26 +1,15 @@
 //! Simulated disks, recorded runs, and an explorer that shows what a power cut leaves of them.
 //!
-//! | module | what |
+//! | room, from bottom to top | what |
 //! |---|---|
-//! | [`disk`] | disks in memory that share common content; their hashes |
-//! | [`trace`] | a recorded run: writes, flushes, and when operations began and ended |
-//! | [`cut`] | the sectors in flight, their fate, and the choices to try |
-//! | [`lazy`] | choices that are made when a sector is read |
-//! | [`subject`] | the interface of a thing to be tortured |
-//! | [`explore`] | recovers and judges every state, also after cuts of recoveries |
-//! | [`Volume`] | a kind of volume as a subject: one row |
-//! | [`op`], [`tree`], [`history`] | operations of scripts, the resulting trees, and their promises |
-//! | [`Losing`], [`Progress`] | for a real process that is killed: loses what was not flushed |
-//! | [`fault`] | sectors that went bad: a kit of faults |
-//! | [`seek`] | the cost of operations on a rotating disk: the Cedar paper's script model |
-//! | [`hard`] | a model of a hard disk of the years since 2000 |
-//! | [`buffered`] | disks of about 1990, with a buffer that reads ahead |
-//! | [`flash`] | devices without moving parts |
-//! | [`preset`] | modelled disks by name |
-//! | [`Watched`] | a modelled disk that logs its requests |
-//! | [`Spinning`], [`Timed`] | a device whose requests take the time of a modelled disk |
-//! | [`scripts`] | all short scripts, and random long ones |
 //! | [`rng`] | random numbers from a seed |
+//! | `disks` | disks in memory ([`disk`]), recorded runs ([`trace`]), a device that loses what was not flushed ([`Losing`]) |
+//! | `models` | disks in virtual time ([`seek`], [`hard`], [`buffered`], [`flash`]), by name ([`preset`]), and what they did ([`Watched`]) |
+//! | `explorer` | the states that a power cut leaves ([`cut`], [`lazy`]), bad sectors ([`fault`]); recovers and judges every state ([`explore`]) of a [`subject`] |
+//! | `script` | operations ([`op`], [`scripts`]), the resulting trees ([`tree`]), and their promises ([`history`]) |
+//! | [`volume`](Volume) | a kind of volume as a subject: one row; also when a real process is killed ([`Progress`]) |
+//!
+//! Each room uses only those above it in this table. Its `mod.rs` says which, and what is in it.
 //!
 //! # The assumptions
 //!
@@ -60,41 +49,28 @@
     )
 )]
 
-pub mod buffered;
-mod cow;
-pub mod cut;
-pub mod disk;
-pub mod explore;
-pub mod fault;
-pub mod flash;
-pub mod hard;
-pub mod history;
-pub mod lazy;
-mod losing;
-pub mod op;
-pub mod preset;
+mod disks;
+mod explorer;
+mod models;
 pub mod rng;
-pub mod scripts;
-pub mod seek;
-mod spinning;
-pub mod subject;
-pub mod trace;
-mod traces;
-pub mod tree;
+mod script;
 mod volume;
-mod watched;
 
-pub use cow::Cow;
-pub use cut::{Bounds, Choice, CrashPoint, Fate, choices, crash_points};
-pub use disk::{Disk, SECTOR, Sector};
-pub use explore::{Cut, Depth, Explorer, Failure, Tally};
-pub use history::{History, Promise};
-pub use lazy::{Lazy, Odometer};
-pub use losing::Losing;
-pub use op::{Op, Ops};
-pub use preset::{PRESETS, Preset};
-pub use spinning::{Spinning, Timed};
-pub use subject::{Recovered, Subject};
-pub use trace::{Event, Moment, Trace, Traced};
+pub use disks::cow::Cow;
+pub use disks::disk::{Disk, SECTOR, Sector};
+pub use disks::losing::Losing;
+pub use disks::trace::{Event, Moment, Trace, Traced};
+pub use disks::{disk, trace};
+pub use explorer::cut::{Bounds, Choice, CrashPoint, Fate, choices, crash_points};
+pub use explorer::explore::{Cut, Depth, Explorer, Failure, Tally};
+pub use explorer::lazy::{Lazy, Odometer};
+pub use explorer::subject::{Recovered, Subject};
+pub use explorer::{cut, explore, fault, lazy, subject};
+pub use models::preset::{PRESETS, Preset};
+pub use models::spinning::{Spinning, Timed};
+pub use models::watched::{Doings, Log, Served, Watched};
+pub use models::{buffered, flash, hard, preset, seek};
+pub use script::history::{History, Promise};
+pub use script::op::{Op, Ops};
+pub use script::{history, op, scripts, tree};
 pub use volume::{Aside, Between, Endured, Progress, Recovery, Volume, perform};
-pub use watched::{Doings, Log, Served, Watched};

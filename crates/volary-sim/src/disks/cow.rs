@@ -1,7 +1,7 @@
 //! A device in memory over a disk that is shared.
 
-use crate::disk::Disk;
-use crate::trace::{geometry, in_range, sectors};
+use crate::disks::disk::Disk;
+use crate::disks::trace::{geometry, in_range, sectors};
 use parking_lot::Mutex;
 use std::ops::Range;
 use volary_core::{BlockDevice, Geometry, Result};

@@ -1,6 +1,6 @@
 //! A device that loses unflushed data when its process is killed.
 
-use crate::disk::{SECTOR, Sector};
+use crate::disks::disk::{SECTOR, Sector};
 use crate::rng::Rng;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -105,8 +105,8 @@ impl BlockDevice for Losing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cow::Cow;
-    use crate::disk::Disk;
+    use crate::disks::cow::Cow;
+    use crate::disks::disk::Disk;
 
     #[test]
     fn what_waits_is_read_and_what_was_flushed_is_below() {

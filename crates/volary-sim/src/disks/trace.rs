@@ -1,6 +1,6 @@
 //! Recorded runs.
 
-use crate::disk::{Disk, SECTOR, Sector};
+use crate::disks::disk::{Disk, SECTOR, Sector};
 use parking_lot::Mutex;
 use std::ops::Range;
 use volary_core::{BlockDevice, Geometry, Kind, Result};

@@ -4,9 +4,9 @@
 //! power fails, each sector in flight has been written or not. On disks that break the promise of
 //! [`volary_core::BlockDevice`], it may also hold garbage.
 
-use crate::disk::{Disk, SECTOR, Sector, mix};
+use crate::disks::disk::{Disk, SECTOR, Sector, mix};
+use crate::disks::trace::{Event, Moment, Trace};
 use crate::rng::Rng;
-use crate::trace::{Event, Moment, Trace};
 use std::fmt;
 use std::str::FromStr;
 
@@ -193,7 +193,7 @@ fn choice(count: usize, mut kept: impl FnMut(usize) -> bool) -> Choice {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace::Traced;
+    use crate::disks::trace::Traced;
     use std::collections::HashSet;
     use volary_core::BlockDevice;
 

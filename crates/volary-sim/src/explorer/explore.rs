@@ -1,12 +1,12 @@
 //! The explorer: recovers and judges every disk that a power cut may leave of a script.
 
-use crate::cow::Cow;
-use crate::cut::{Bounds, Choice, CrashPoint, choices, crash_points};
-use crate::disk::{Disk, Sector};
-use crate::lazy::{Lazy, Odometer};
-use crate::subject::{Recovered, Subject};
-use crate::trace::{Event, Moment, Trace, Traced};
-use crate::traces::Traces;
+use crate::disks::cow::Cow;
+use crate::disks::disk::{Disk, Sector};
+use crate::disks::trace::{Event, Moment, Trace, Traced};
+use crate::explorer::cut::{Bounds, Choice, CrashPoint, choices, crash_points};
+use crate::explorer::lazy::{Lazy, Odometer};
+use crate::explorer::subject::{Recovered, Subject};
+use crate::explorer::traces::Traces;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 use std::ops::Range;

@@ -1,8 +1,8 @@
 //! Sectors that went bad on a disk at rest, and a kit of such faults.
 
-use crate::cut::garbage;
-use crate::disk::{Disk, SECTOR, Sector};
-use crate::trace::{geometry, in_range};
+use crate::disks::disk::{Disk, SECTOR, Sector};
+use crate::disks::trace::{geometry, in_range};
+use crate::explorer::cut::garbage;
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use volary_core::{BlockDevice, Error, Geometry, Result};

@@ -5,9 +5,9 @@
 //! choice at the last place where there is one. In the end, all choices that matter were made, and
 //! no others.
 
-use crate::cut::{Choice, CrashPoint, Fate};
-use crate::disk::{Disk, Sector};
-use crate::trace::{geometry, in_range};
+use crate::disks::disk::{Disk, Sector};
+use crate::disks::trace::{geometry, in_range};
+use crate::explorer::cut::{Choice, CrashPoint, Fate};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use volary_core::{BlockDevice, Geometry, Result};
@@ -84,7 +84,7 @@ impl Lazy {
 impl State {
     /// Decides the fate of a range of sectors.
     fn decide(&mut self, offset: u64, len: u64) {
-        let sector = crate::SECTOR as u64;
+        let sector = crate::disks::disk::SECTOR as u64;
         let range = offset / sector..(offset + len).div_ceil(sector);
         let numbers: Vec<u64> = self.open.range(range).map(|(n, _)| *n).collect();
         for number in numbers {
@@ -120,7 +120,7 @@ impl BlockDevice for Lazy {
     fn write_at(&self, offset: u64, data: &[u8]) -> Result<()> {
         let mut state = self.state.lock();
         in_range(&state.disk, offset, data.len() as u64)?;
-        let sector = crate::SECTOR as u64;
+        let sector = crate::disks::disk::SECTOR as u64;
         let end = offset + data.len() as u64;
         // A sector that is overwritten as a whole need not be decided.
         if !offset.is_multiple_of(sector) {
@@ -145,8 +145,8 @@ impl BlockDevice for Lazy {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::SECTOR;
-    use crate::trace::Moment;
+    use crate::disks::disk::SECTOR;
+    use crate::disks::trace::Moment;
     use std::collections::BTreeSet;
 
     #[test]

@@ -1,7 +1,7 @@
 //! The interface of a thing to be tortured.
 
-use crate::disk::Disk;
-use crate::trace::{Moment, Traced};
+use crate::disks::disk::Disk;
+use crate::disks::trace::{Moment, Traced};
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;

@@ -4,9 +4,9 @@
 //! Tracks and cylinders are skewed. A sequential transfer loses no time at a border between tracks,
 //! and only the seek at a border between cylinders.
 
-use crate::disk::SECTOR;
-use crate::seek::Drive;
-use crate::spinning::{Timed, rotational_delay};
+use crate::disks::disk::SECTOR;
+use crate::models::seek::Drive;
+use crate::models::spinning::{Timed, rotational_delay};
 
 /// When a disk reads ahead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Devices without moving parts: each request has a latency, and bytes are transferred at a rate.
 
-use crate::spinning::Timed;
+use crate::models::spinning::Timed;
 
 /// A device's parameters. Times are in microseconds, rates in bytes per microsecond, which are
 /// MB/s.

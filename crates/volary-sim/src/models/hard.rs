@@ -5,7 +5,7 @@
 //! the inner one. Tracks are skewed so that a read across a border between them continues at the
 //! same rate.
 
-use crate::spinning::{Timed, rotational_delay};
+use crate::models::spinning::{Timed, rotational_delay};
 
 /// A hard disk's parameters. Times are in microseconds, rates in bytes per microsecond, which are
 /// MB/s.

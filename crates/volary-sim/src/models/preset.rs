@@ -1,10 +1,10 @@
 //! Modelled disks by name.
 
-use crate::buffered::{Buffered, BufferedDisk};
-use crate::flash::{Flash, FlashDisk};
-use crate::hard::{HardDisk, Model};
-use crate::seek::{Drive, Turning};
-use crate::spinning::Timed;
+use crate::models::buffered::{Buffered, BufferedDisk};
+use crate::models::flash::{Flash, FlashDisk};
+use crate::models::hard::{HardDisk, Model};
+use crate::models::seek::{Drive, Turning};
+use crate::models::spinning::Timed;
 
 /// A disk with a name.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -142,7 +142,7 @@ impl Preset {
     /// MiB, or over a quarter of a smaller disk.
     pub fn bandwidth(&self) -> f64 {
         if let Timing::Unbuffered(drive) = self.timing {
-            return (drive.track * crate::SECTOR as u64) as f64 / drive.revolution;
+            return (drive.track * crate::disks::disk::SECTOR as u64) as f64 / drive.revolution;
         }
         let (mut disk, step) = (self.disk(), 64 << 10);
         let bytes = (8 << 20).min(self.capacity() / 4) / step * step;

@@ -7,9 +7,9 @@
 //! by request, and tracks the arm and the platter. Its time matches the script's prediction, as far
 //! as the author of the script thought of everything.
 
-use crate::disk::SECTOR;
-use crate::spinning::Timed;
-use crate::trace::{Event, Trace};
+use crate::disks::disk::SECTOR;
+use crate::disks::trace::{Event, Trace};
+use crate::models::spinning::Timed;
 
 /// A disk's shape and speed. Times are in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -197,9 +197,9 @@ impl Timed for Turning {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::disk::Disk;
+    use crate::disks::disk::Disk;
+    use crate::disks::trace::Traced;
     use crate::rng::Rng;
-    use crate::trace::Traced;
     use volary_core::BlockDevice;
 
     const DRIVE: Drive = Drive::TRIDENT;

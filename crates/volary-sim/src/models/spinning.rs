@@ -134,10 +134,10 @@ impl BlockDevice for Spinning {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cow::Cow;
-    use crate::disk::{Disk, SECTOR};
-    use crate::hard::{HardDisk, Model};
-    use crate::seek::{Drive, Turning};
+    use crate::disks::cow::Cow;
+    use crate::disks::disk::{Disk, SECTOR};
+    use crate::models::hard::{HardDisk, Model};
+    use crate::models::seek::{Drive, Turning};
 
     fn below() -> Arc<Cow> {
         Arc::new(Cow::new(Disk::new(vec![7; 40 * SECTOR])))

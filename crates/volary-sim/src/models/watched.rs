@@ -1,7 +1,7 @@
 //! A modelled disk that logs its requests.
 
-use crate::preset::Preset;
-use crate::spinning::Timed;
+use crate::models::preset::Preset;
+use crate::models::spinning::Timed;
 use parking_lot::Mutex;
 use std::sync::Arc;
 
@@ -146,7 +146,7 @@ impl Timed for Watched {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::preset::PRESETS;
+    use crate::models::preset::PRESETS;
 
     #[test]
     fn each_disk_takes_its_time_and_tells_what_it_did() {

@@ -1,7 +1,7 @@
 //! The promises of a volume while a script ran, and whether the state after a power cut keeps them.
 
-use crate::trace::Moment;
-use crate::tree::{Node, Tree, split};
+use crate::disks::trace::Moment;
+use crate::script::tree::{Node, Tree, split};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -265,8 +265,8 @@ fn differences(found: &Tree, expected: &Tree, nodes: &Nodes) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::op::{Op, Ops};
-    use crate::tree::{apply, content};
+    use crate::script::op::{Op, Ops};
+    use crate::script::tree::{apply, content};
 
     #[test]
     fn a_short_name_stands_for_a_long_one_that_is_not_there() {

@@ -1,9 +1,9 @@
 //! Scripts for torturing volumes: all short ones, and random long ones.
 
-use crate::disk::SECTOR;
-use crate::op::{Op, Ops};
+use crate::disks::disk::SECTOR;
 use crate::rng::Rng;
-use crate::tree::{Node, Tree, apply};
+use crate::script::op::{Op, Ops};
+use crate::script::tree::{Node, Tree, apply};
 
 /// The state that [`PAIRED`] starts from. It has a directory with a file of more than a cluster, a
 /// short file beside it, an empty directory, and a directory that a few more entries make grow.

@@ -1,6 +1,6 @@
 //! The content of a volume, found or expected.
 
-use crate::op::Op;
+use crate::script::op::Op;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use volary_core::{Cookie, Ctx, DirBuf, FileKind, Fs, Mode, Name, NodeId};
@@ -201,7 +201,7 @@ fn read_file(fs: &Fs, cx: &Ctx<'_>, dir: NodeId, name: &str) -> volary_core::Res
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::op::Ops;
+    use crate::script::op::Ops;
 
     fn run(text: &str) -> (Tree, Vec<bool>) {
         let ops: Ops = text.parse().unwrap();

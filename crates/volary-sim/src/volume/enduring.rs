@@ -1,8 +1,8 @@
 //! Scripts on devices that fail.
 
 use super::{Volume, apply, is_durable, of_script, perform, tag_of, with_ctx};
-use crate::history::History;
-use crate::op::Ops;
+use crate::script::history::History;
+use crate::script::op::Ops;
 use std::sync::Arc;
 use volary_core::{BlockDevice, Kind};
 

@@ -3,10 +3,10 @@
 //! it and the volume.
 
 use super::{Step, Volume, of_preset, on, tag_bytes, told, with_ctx};
-use crate::op::{Op, Ops};
-use crate::subject::{Recovered, Subject};
-use crate::trace::Moment;
-use crate::tree::{self, Node, Tree};
+use crate::disks::trace::Moment;
+use crate::explorer::subject::{Recovered, Subject};
+use crate::script::op::{Op, Ops};
+use crate::script::tree::{self, Node, Tree};
 use std::fmt;
 use std::sync::Arc;
 use volary_core::{BlockDevice, Fs, Result};

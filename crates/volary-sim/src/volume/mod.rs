@@ -1,4 +1,4 @@
-//! Volumes of a format as subjects, one row for each.
+//! Volumes of a format as subjects, one row for each. May use `disks`, `explorer` and `script`.
 
 mod enduring;
 mod kill;
@@ -6,14 +6,14 @@ mod kill;
 pub use enduring::Endured;
 pub use kill::Progress;
 
-use crate::cow::Cow;
-use crate::disk::Disk;
-use crate::explore::Depth;
-use crate::history::{History, Promise};
-use crate::op::{Op, Ops};
-use crate::subject::{Recovered, Subject};
-use crate::trace::{Moment, Traced};
-use crate::tree::{self, Node, Tree, apply, content, split};
+use crate::disks::cow::Cow;
+use crate::disks::disk::Disk;
+use crate::disks::trace::{Moment, Traced};
+use crate::explorer::explore::Depth;
+use crate::explorer::subject::{Recovered, Subject};
+use crate::script::history::{History, Promise};
+use crate::script::op::{Op, Ops};
+use crate::script::tree::{self, Node, Tree, apply, content, split};
 use std::ops::Range;
 use std::sync::Arc;
 use volary_core::{
