@@ -10,7 +10,6 @@ const TUPLES: &[(&str, usize)] = &[
     ("crates/volary-cli", 4),
     ("crates/volary-smb-client", 7),
     ("crates/volary-test", 16),
-    ("servers/volary-fuse", 8),
     ("servers/volary-smb", 5),
 ];
 

@@ -91,7 +91,8 @@ impl Teller {
     pub(crate) fn start(
         volume: &Volume,
         mine: ClientId,
-        (nodes, news): (Arc<Nodes>, Arc<Progress>),
+        nodes: Arc<Nodes>,
+        news: Arc<Progress>,
         kernel: Notifier,
     ) -> Self {
         let others = Arc::new(Others {

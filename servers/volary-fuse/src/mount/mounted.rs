@@ -176,7 +176,7 @@ fn run(
     let client = volume.client();
     let server = Server::new(Arc::clone(&volume), client, options, threads);
     let counts = Arc::clone(&server.counts);
-    let caches = (Arc::clone(&server.nodes), Arc::clone(&server.told.news));
+    let (nodes, news) = (Arc::clone(&server.nodes), Arc::clone(&server.told.news));
     let waiters = Arc::clone(&server.waiters);
     let kernel = Arc::clone(&server.kernel);
     let notifier = Arc::clone(&server.notifier);
@@ -190,7 +190,7 @@ fn run(
     // Nothing else sets it, so this cannot fail.
     let _ = notifier.set(session.notifier());
     place.settle(is_read_only(&volume, options), options)?;
-    let teller = Teller::start(&volume, client, caches, session.notifier());
+    let teller = Teller::start(&volume, client, nodes, news, session.notifier());
     let end = Arc::new(End::default());
     let signals = match stop {
         Stop::Call | Stop::CallBeside => None,

@@ -5,14 +5,14 @@ use crate::kernel::errno::{errno_of_flags, errno_of_maker};
 use crate::requests::attrs::Changes;
 use crate::requests::caller::Caller;
 use crate::requests::counts::RequestKind as Kind;
-use crate::requests::names::Making;
+use crate::requests::names::{At, Making};
 use crate::requests::reply::{plain, reply_empty, reply_empty_with, reply_open};
 use crate::requests::server::Server;
 use fuser::{
     FileHandle, INodeNo, RenameFlags, ReplyAttr, ReplyCreate, ReplyEmpty, ReplyEntry, ReplyOpen,
     Request,
 };
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::ops::Deref;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
@@ -50,8 +50,27 @@ impl Deref for Served {
     }
 }
 
-/// An entry that a request names.
-pub(crate) type At<'a> = (INodeNo, &'a OsStr);
+/// An entry that is named by a request which may go to another thread.
+struct OwnAt {
+    parent: INodeNo,
+    name: OsString,
+}
+
+impl OwnAt {
+    fn of(at: At<'_>) -> Self {
+        Self {
+            parent: at.parent,
+            name: at.name.to_owned(),
+        }
+    }
+
+    fn as_at(&self) -> At<'_> {
+        At {
+            parent: self.parent,
+            name: &self.name,
+        }
+    }
+}
 
 impl Served {
     /// Begins the turn of a request.
@@ -79,43 +98,52 @@ impl Served {
         });
     }
 
-    /// Creates a file. `modes` are the requested mode and the umask.
+    /// Creates a file.
     pub(crate) fn create_apart(
         &self,
         req: &Caller,
         at: At<'_>,
-        modes: (u32, u32),
+        mode: u32,
+        umask: u32,
         flags: i32,
         reply: ReplyCreate,
     ) {
-        let (parent, name) = owned(at);
+        let own = OwnAt::of(at);
         self.work(self.may_wait_at(at), req, move |server, req| {
-            let making = Making::new(parent, &name, modes);
+            let making = Making {
+                parent: own.parent,
+                name: &own.name,
+                mode,
+                umask,
+            };
             let answer = server.answer(Kind::Create, || server.make_file(req, &making, flags));
             server.told.reply_created(reply, answer);
         });
     }
 
     pub(crate) fn link_apart(&self, req: &Caller, node: INodeNo, at: At<'_>, reply: ReplyEntry) {
-        let (parent, name) = owned(at);
+        let own = OwnAt::of(at);
         self.work(self.may_wait(self.node(node)), req, move |server, req| {
-            let answer = server.answer(Kind::Link, || server.make_link(req, node, parent, &name));
+            let (parent, name) = (own.parent, &own.name);
+            let answer = server.answer(Kind::Link, || server.make_link(req, node, parent, name));
             server.told.reply_entry(reply, answer, errno_of_maker);
         });
     }
 
     pub(crate) fn unlink_apart(&self, req: &Caller, at: At<'_>, reply: ReplyEmpty) {
-        let (parent, name) = owned(at);
+        let own = OwnAt::of(at);
         self.work(self.may_wait_at(at), req, move |server, req| {
-            let answer = server.answer(Kind::Unlink, || server.remove_name(req, parent, &name));
+            let (parent, name) = (own.parent, &own.name);
+            let answer = server.answer(Kind::Unlink, || server.remove_name(req, parent, name));
             reply_empty(reply, answer);
         });
     }
 
     pub(crate) fn rmdir_apart(&self, req: &Caller, at: At<'_>, reply: ReplyEmpty) {
-        let (parent, name) = owned(at);
+        let own = OwnAt::of(at);
         self.work(self.may_wait_at(at), req, move |server, req| {
-            let answer = server.answer(Kind::RmDir, || server.remove_dir(req, parent, &name));
+            let (parent, name) = (own.parent, &own.name);
+            let answer = server.answer(Kind::RmDir, || server.remove_dir(req, parent, name));
             reply_empty(reply, answer);
         });
     }
@@ -129,12 +157,9 @@ impl Served {
         reply: ReplyEmpty,
     ) {
         let waits = self.may_wait_at(from) || self.may_wait_at(to);
-        let ((parent, name), (new_parent, new_name)) = (owned(from), owned(to));
+        let (from, to) = (OwnAt::of(from), OwnAt::of(to));
         self.work(waits, req, move |server, req| {
-            let (from, to) = (
-                (parent, name.as_os_str()),
-                (new_parent, new_name.as_os_str()),
-            );
+            let (from, to) = (from.as_at(), to.as_at());
             let answer = server.answer(Kind::Rename, || server.move_name(req, from, to, flags));
             let errno = if flags.is_empty() {
                 plain
@@ -192,18 +217,14 @@ impl Served {
     }
 
     /// Does the same as [`may_wait`](Self::may_wait) for the node that a name leads to.
-    fn may_wait_at(&self, (parent, name): At<'_>) -> bool {
+    fn may_wait_at(&self, at: At<'_>) -> bool {
         if self.volume.lease_count() == 0 {
             return false;
         }
-        let found = self.node(parent).and_then(|dir| {
+        let found = self.node(at.parent).and_then(|dir| {
             let own = self.sessions.own();
-            own.lookup(dir, name.as_bytes())
+            own.lookup(dir, at.name.as_bytes())
         });
         self.may_wait(found.map(|entry| entry.node))
     }
-}
-
-fn owned((parent, name): At<'_>) -> (INodeNo, OsString) {
-    (parent, name.to_owned())
 }

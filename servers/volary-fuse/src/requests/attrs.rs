@@ -110,7 +110,8 @@ impl Server {
         &self,
         req: &Caller,
         node: INodeNo,
-        (name, value): (&OsStr, &[u8]),
+        name: &OsStr,
+        value: &[u8],
         flags: i32,
     ) -> Result<()> {
         let flags = XattrFlags::from_bits_retain(flags as u32);

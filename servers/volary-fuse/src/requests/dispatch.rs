@@ -7,7 +7,7 @@ use crate::requests::counts::RequestKind as Kind;
 use crate::requests::data::Part;
 use crate::requests::dirs::Listing;
 use crate::requests::locks::LockRequest;
-use crate::requests::names::Making;
+use crate::requests::names::{At, Making};
 use crate::requests::reply::{
     plain, reply_count, reply_empty, reply_empty_with, reply_lock, reply_place, reply_xattr,
 };
@@ -23,6 +23,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::SystemTime;
 use volary_core::{Caps, OpenId};
+use volary_session::Range;
 
 impl Filesystem for Served {
     fn init(&mut self, _req: &Request, config: &mut KernelConfig) -> io::Result<()> {
@@ -57,7 +58,7 @@ impl Filesystem for Served {
         reply: ReplyCreate,
     ) {
         let req = &self.turn(req);
-        self.create_apart(req, (parent, name), (mode, umask), flags, reply);
+        self.create_apart(req, At { parent, name }, mode, umask, flags, reply);
     }
 
     fn mkdir(
@@ -70,7 +71,12 @@ impl Filesystem for Served {
         reply: ReplyEntry,
     ) {
         let req = &self.turn(req);
-        let making = Making::new(parent, name, (mode, umask));
+        let making = Making {
+            parent,
+            name,
+            mode,
+            umask,
+        };
         let answer = self.answer(Kind::MkDir, || self.make_dir(req, &making));
         self.told.reply_entry(reply, answer, plain);
     }
@@ -86,7 +92,12 @@ impl Filesystem for Served {
         reply: ReplyEntry,
     ) {
         let req = &self.turn(req);
-        let making = Making::new(parent, name, (mode, umask));
+        let making = Making {
+            parent,
+            name,
+            mode,
+            umask,
+        };
         let answer = self.answer(Kind::MkNod, || self.make_node(req, &making, rdev));
         self.told.reply_entry(reply, answer, errno_of_maker);
     }
@@ -109,17 +120,17 @@ impl Filesystem for Served {
 
     fn link(&self, req: &Request, node: INodeNo, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         let req = &self.turn(req);
-        self.link_apart(req, node, (parent, name), reply);
+        self.link_apart(req, node, At { parent, name }, reply);
     }
 
     fn unlink(&self, req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         let req = &self.turn(req);
-        self.unlink_apart(req, (parent, name), reply);
+        self.unlink_apart(req, At { parent, name }, reply);
     }
 
     fn rmdir(&self, req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         let req = &self.turn(req);
-        self.rmdir_apart(req, (parent, name), reply);
+        self.rmdir_apart(req, At { parent, name }, reply);
     }
 
     fn rename(
@@ -133,8 +144,11 @@ impl Filesystem for Served {
         reply: ReplyEmpty,
     ) {
         let req = &self.turn(req);
-        let (from, to) = ((parent, name), (new_parent, new_name));
-        self.rename_apart(req, from, to, flags, reply);
+        let to = At {
+            parent: new_parent,
+            name: new_name,
+        };
+        self.rename_apart(req, At { parent, name }, to, flags, reply);
     }
 
     // ---- Attributes ----
@@ -227,8 +241,9 @@ impl Filesystem for Served {
         if !self.told.caps.has(Caps::XATTRS) {
             return reply.error(Errno::ENOSYS);
         }
-        let set = (name, value);
-        let answer = self.answer(Kind::SetXattr, || self.set_xattr(req, node, set, flags));
+        let answer = self.answer(Kind::SetXattr, || {
+            self.set_xattr(req, node, name, value, flags)
+        });
         reply_empty_with(reply, answer, errno_of_xattr);
     }
 
@@ -497,7 +512,15 @@ impl Filesystem for Served {
         reply: ReplyLock,
     ) {
         let req = &self.turn(req);
-        let want = LockRequest::new((open, owner), (start, end), kind);
+        let want = LockRequest {
+            open,
+            owner,
+            range: Range {
+                first: start,
+                last: end,
+            },
+            kind,
+        };
         let answer = self.answer(Kind::GetLk, || want.test(&self.sessions.of(req)));
         reply_lock(reply, answer);
     }
@@ -516,7 +539,15 @@ impl Filesystem for Served {
         reply: ReplyEmpty,
     ) {
         let req = &self.turn(req);
-        let want = LockRequest::new((open, owner), (start, end), kind);
+        let want = LockRequest {
+            open,
+            owner,
+            range: Range {
+                first: start,
+                last: end,
+            },
+            kind,
+        };
         // If a fault drops the reply, it is an I/O error.
         let _ = self.answer(Kind::SetLk, || {
             let waiters = waits.then_some(&self.waiters);

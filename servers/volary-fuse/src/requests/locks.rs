@@ -19,8 +19,7 @@ const F_UNLCK: i32 = 2;
 pub(crate) struct LockRequest {
     pub(crate) open: FileHandle,
     pub(crate) owner: LockOwner,
-    /// The first and the last byte.
-    pub(crate) range: (u64, u64),
+    pub(crate) range: Range,
     /// `F_RDLCK`, `F_WRLCK` or `F_UNLCK`.
     pub(crate) kind: i32,
 }
@@ -34,43 +33,21 @@ pub(crate) struct InTheWay {
 }
 
 impl LockRequest {
-    /// Returns a request for the owner's lock from the first to the last byte of `range`.
-    pub(crate) fn new(
-        (open, owner): (FileHandle, LockOwner),
-        range: (u64, u64),
-        kind: i32,
-    ) -> LockRequest {
-        LockRequest {
-            open,
-            owner,
-            range,
-            kind,
+    /// Returns the kind, which is `None` to unlock.
+    fn kind(&self) -> Result<Option<LockKind>> {
+        match self.kind {
+            F_RDLCK => Ok(Some(LockKind::Shared)),
+            F_WRLCK => Ok(Some(LockKind::Exclusive)),
+            F_UNLCK => Ok(None),
+            _ => Err(Kind::Invalid.into()),
         }
     }
 
-    /// Returns the range and the kind, which is `None` to unlock.
-    fn parts(&self) -> Result<(Range, Option<LockKind>)> {
-        let range = Range {
-            first: self.range.0,
-            last: self.range.1,
-        };
-        let kind = match self.kind {
-            F_RDLCK => Some(LockKind::Shared),
-            F_WRLCK => Some(LockKind::Exclusive),
-            F_UNLCK => None,
-            _ => return Err(Kind::Invalid.into()),
-        };
-        Ok((range, kind))
-    }
-}
-
-impl LockRequest {
     /// Returns a conflicting lock. If there is none, returns the requested range as unlocked.
     pub(crate) fn test(&self, session: &Session) -> Result<InTheWay> {
-        let (range, kind) = self.parts()?;
-        let kind = kind.unwrap_or(LockKind::Shared);
+        let kind = self.kind()?.unwrap_or(LockKind::Shared);
         let open = OpenId(self.open.0);
-        let held = session.test_lock(open, self.owner.0, range, kind)?;
+        let held = session.test_lock(open, self.owner.0, self.range, kind)?;
         Ok(match held {
             Some(held) => InTheWay {
                 first: held.range.first,
@@ -78,8 +55,8 @@ impl LockRequest {
                 kind: if held.exclusive { F_WRLCK } else { F_RDLCK },
             },
             None => InTheWay {
-                first: self.range.0,
-                last: self.range.1,
+                first: self.range.first,
+                last: self.range.last,
                 kind: F_UNLCK,
             },
         })
@@ -105,18 +82,17 @@ impl LockRequest {
 
     fn set_now(&self, session: &Session) -> Result<()> {
         let open = OpenId(self.open.0);
-        let (range, kind) = self.parts()?;
-        match kind {
-            Some(kind) => session.lock(open, self.owner.0, range, kind, Wait::No),
-            None => session.unlock(open, self.owner.0, range),
+        match self.kind()? {
+            Some(kind) => session.lock(open, self.owner.0, self.range, kind, Wait::No),
+            None => session.unlock(open, self.owner.0, self.range),
         }
     }
 
     fn wait(self, session: Session, pid: u32, waiters: &Arc<Waiters>, reply: ReplyEmpty) {
         let waited = waiters.run(pid, move |cancel| {
             let open = OpenId(self.open.0);
-            let taken = self.parts().and_then(|(range, kind)| match kind {
-                Some(kind) => session.lock(open, self.owner.0, range, kind, Wait::Yes(cancel)),
+            let taken = self.kind().and_then(|kind| match kind {
+                Some(kind) => session.lock(open, self.owner.0, self.range, kind, Wait::Yes(cancel)),
                 None => Ok(()),
             });
             match taken {

@@ -11,24 +11,19 @@ use volary_core::{
 };
 use volary_session::{OpenHow, Rights, Share};
 
+/// An entry that a request names.
+#[derive(Clone, Copy)]
+pub(crate) struct At<'a> {
+    pub(crate) parent: INodeNo,
+    pub(crate) name: &'a OsStr,
+}
+
 /// The new node that a request asks for.
 pub(crate) struct Making<'a> {
     pub(crate) parent: INodeNo,
     pub(crate) name: &'a OsStr,
     pub(crate) mode: u32,
     pub(crate) umask: u32,
-}
-
-impl<'a> Making<'a> {
-    /// Returns the name, with the requested mode and the umask.
-    pub(crate) fn new(parent: INodeNo, name: &'a OsStr, (mode, umask): (u32, u32)) -> Making<'a> {
-        Making {
-            parent,
-            name,
-            mode,
-            umask,
-        }
-    }
 }
 
 impl Server {
@@ -133,8 +128,8 @@ impl Server {
     pub(crate) fn move_name(
         &self,
         req: &Caller,
-        from: (INodeNo, &OsStr),
-        to: (INodeNo, &OsStr),
+        from: At<'_>,
+        to: At<'_>,
         flags: Flags,
     ) -> Result<()> {
         let how = if flags.is_empty() {
@@ -146,8 +141,8 @@ impl Server {
         } else {
             return Err(Kind::Invalid.into());
         };
-        let (from_dir, to_dir) = (self.node(from.0)?, self.node(to.0)?);
-        let (name, new_name) = (from.1.as_bytes(), to.1.as_bytes());
+        let (from_dir, to_dir) = (self.node(from.parent)?, self.node(to.parent)?);
+        let (name, new_name) = (from.name.as_bytes(), to.name.as_bytes());
         let rename = || {
             let session = self.sessions.of(req);
             session.rename(from_dir, name, to_dir, new_name, how)
