@@ -7,30 +7,46 @@ pub fn near(place: f64) -> String {
     format!("{place:.2}")
 }
 
+/// A place of a picture, from its left and upper edges on.
+#[derive(Clone, Copy, Debug)]
+pub struct Point {
+    /// To the right.
+    pub x: f64,
+    /// Down.
+    pub y: f64,
+}
+
+impl Point {
+    /// Returns the point at these places.
+    pub const fn new(x: f64, y: f64) -> Self {
+        Self { x, y }
+    }
+}
+
 /// Returns words at a place, which is their `start`, `middle` or `end`.
-pub fn text(words: &str, (x, y): (f64, f64), anchor: &str) -> Text {
+pub fn text(words: &str, at: Point, anchor: &str) -> Text {
     Text::new(words)
-        .set("x", near(x))
-        .set("y", near(y))
+        .set("x", near(at.x))
+        .set("y", near(at.y))
         .set("text-anchor", anchor)
 }
 
 /// Returns a straight line.
-pub fn line(from: (f64, f64), to: (f64, f64), colour: &str, width: f64) -> Line {
+pub fn line(from: Point, to: Point, colour: &str, width: f64) -> Line {
     Line::new()
-        .set("x1", near(from.0))
-        .set("y1", near(from.1))
-        .set("x2", near(to.0))
-        .set("y2", near(to.1))
+        .set("x1", near(from.x))
+        .set("y1", near(from.y))
+        .set("x2", near(to.x))
+        .set("y2", near(to.y))
         .set("stroke", colour)
         .set("stroke-width", width)
 }
 
-/// Returns a filled rectangle with its upper left corner at a place.
-pub fn rectangle((x, y): (f64, f64), (width, height): (f64, f64), colour: &str) -> Rectangle {
+/// Returns a filled rectangle with this upper left corner.
+pub fn rectangle(corner: Point, width: f64, height: f64, colour: &str) -> Rectangle {
     Rectangle::new()
-        .set("x", near(x))
-        .set("y", near(y))
+        .set("x", near(corner.x))
+        .set("y", near(corner.y))
         .set("width", near(width))
         .set("height", near(height))
         .set("fill", colour)

@@ -3,7 +3,7 @@
 pub(super) mod logarithmic;
 
 use super::table::{FigureKind, Table};
-use crate::draw::{self, near, rectangle, text};
+use crate::draw::{self, Point, near, rectangle, text};
 use svg::Document;
 use svg::node::element::{Circle, Polyline};
 
@@ -59,8 +59,8 @@ fn y(value: f64, top: f64) -> f64 {
 fn frame(table: &Table, kind: FigureKind) -> Document {
     // The unit of bars, or what lines go over.
     let of = match kind {
-        FigureKind::Bars => (LEFT / 2.0, TOP - 14.0),
-        FigureKind::Lines => (LEFT + WIDTH / 2.0, TOP + HEIGHT + 48.0),
+        FigureKind::Bars => Point::new(LEFT / 2.0, TOP - 14.0),
+        FigureKind::Lines => Point::new(LEFT + WIDTH / 2.0, TOP + HEIGHT + 48.0),
     };
     let title = table.title.lines().next().unwrap_or_default();
     let (width, height) = (LEFT + WIDTH + 20.0, TOP + HEIGHT + BELOW);
@@ -68,7 +68,7 @@ fn frame(table: &Table, kind: FigureKind) -> Document {
         .set("viewBox", (0, 0, width, height))
         .set("font-family", "sans-serif")
         .set("font-size", 12)
-        .add(text(title, (LEFT, 16.0), "start"))
+        .add(text(title, Point::new(LEFT, 16.0), "start"))
         .add(text(&table.of, of, "middle"))
 }
 
@@ -77,12 +77,13 @@ fn axis(mut document: Document, top: f64) -> Document {
         let value = top * f64::from(part) / 4.0;
         let at = y(value, top);
         let colour = if part == 0 { "#555555" } else { "#e0e0e0" };
-        let line = draw::line((LEFT, at), (LEFT + WIDTH, at), colour, 1.0);
+        let (from, to) = (Point::new(LEFT, at), Point::new(LEFT + WIDTH, at));
+        let line = draw::line(from, to, colour, 1.0);
         let digits = usize::from(top < 8.0);
         let words = format!("{value:.digits$}");
         document = document
             .add(line)
-            .add(text(&words, (LEFT - 6.0, at + 4.0), "end"));
+            .add(text(&words, Point::new(LEFT - 6.0, at + 4.0), "end"));
     }
     document
 }
@@ -90,10 +91,10 @@ fn axis(mut document: Document, top: f64) -> Document {
 fn legend(mut document: Document, table: &Table) -> Document {
     let mut at = LEFT;
     for (number, name) in table.columns.iter().enumerate() {
-        let mark = rectangle((at, 26.0), (10.0, 10.0), colour(number));
+        let mark = rectangle(Point::new(at, 26.0), 10.0, 10.0, colour(number));
         document = document
             .add(mark)
-            .add(text(name, (at + 14.0, 35.0), "start"));
+            .add(text(name, Point::new(at + 14.0, 35.0), "start"));
         at += 30.0 + 7.0 * name.chars().count() as f64;
     }
     document
@@ -107,9 +108,9 @@ fn bars(mut document: Document, table: &Table, top: f64) -> Document {
         let from = middle - bar * table.columns.len() as f64 / 2.0;
         for (place, cell) in row.cells.iter().enumerate() {
             let Some(value) = cell.ours else { continue };
-            let corner = (from + bar * place as f64, y(value, top));
-            let size = (bar - 2.0, HEIGHT * value / top);
-            document = document.add(rectangle(corner, size, colour(place)));
+            let corner = Point::new(from + bar * place as f64, y(value, top));
+            let height = HEIGHT * value / top;
+            document = document.add(rectangle(corner, bar - 2.0, height, colour(place)));
         }
         // Long names of many rows would run into each other.
         let below = if number % 2 == 1 && table.rows.len() > 6 {
@@ -117,7 +118,8 @@ fn bars(mut document: Document, table: &Table, top: f64) -> Document {
         } else {
             16.0
         };
-        document = document.add(text(&row.name, (middle, TOP + HEIGHT + below), "middle"));
+        let at = Point::new(middle, TOP + HEIGHT + below);
+        document = document.add(text(&row.name, at, "middle"));
     }
     document
 }
@@ -159,7 +161,8 @@ fn lines(mut document: Document, table: &Table, top: f64) -> Document {
     for (row, number) in table.rows.iter().zip(&numbers) {
         let at = number.map_or(f64::MIN, x);
         if at - last > 30.0 {
-            document = document.add(text(&row.name, (at, TOP + HEIGHT + 16.0), "middle"));
+            let below = Point::new(at, TOP + HEIGHT + 16.0);
+            document = document.add(text(&row.name, below, "middle"));
             last = at;
         }
     }

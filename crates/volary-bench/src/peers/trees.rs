@@ -29,25 +29,32 @@ pub(crate) fn make_file(path: &Path, len: usize) -> Result<()> {
     Ok(())
 }
 
-/// Returns how many files there are below a directory that may be read, and their bytes.
+/// What a tree holds.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Counted {
+    pub(crate) files: u64,
+    pub(crate) bytes: u64,
+}
+
+/// Counts the files below a directory that may be read, and their bytes.
 ///
 /// # Errors
 /// The host's, of the directory; what is below and cannot be read is nobody's to read.
-pub(crate) fn count(dir: &Path) -> Result<(u64, u64)> {
-    let (mut files, mut bytes) = (0, 0);
+pub(crate) fn count(dir: &Path) -> Result<Counted> {
+    let mut counted = Counted::default();
     let entries = fs::read_dir(dir).with_context(|| dir.display().to_string())?;
     for entry in entries.filter_map(std::result::Result::ok) {
         let Ok(kind) = entry.metadata() else { continue };
         if kind.is_dir() {
-            let (more, len) = count(&entry.path()).unwrap_or_default();
-            files += more;
-            bytes += len;
+            let below = count(&entry.path()).unwrap_or_default();
+            counted.files += below.files;
+            counted.bytes += below.bytes;
         } else if kind.is_file() {
-            files += 1;
-            bytes += kind.len();
+            counted.files += 1;
+            counted.bytes += kind.len();
         }
     }
-    Ok((files, bytes))
+    Ok(counted)
 }
 
 /// Returns the bytes of file number `seed`: neither all zeros nor compressible to nothing.

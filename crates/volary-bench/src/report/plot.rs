@@ -1,6 +1,6 @@
 //! How many times as fast volary is, drawn: a line for each task and rival.
 
-use crate::draw::{self, near, text};
+use crate::draw::{self, Point, near, text};
 use crate::peers::Row;
 use svg::Document;
 use svg::node::element::Circle;
@@ -42,8 +42,13 @@ pub(super) fn plot(rows: &[&Row]) -> Option<String> {
         });
         let colour = if times == 1 { "#555555" } else { "#e4e4e4" };
         document = document
-            .add(draw::line((at, SCALE), (at, height), colour, 1.0))
-            .add(text(&word, (at, SCALE - 8.0), "middle"));
+            .add(draw::line(
+                Point::new(at, SCALE),
+                Point::new(at, height),
+                colour,
+                1.0,
+            ))
+            .add(text(&word, Point::new(at, SCALE - 8.0), "middle"));
     }
     for (number, row) in (0u32..).zip(rows) {
         document = line(document, row, SCALE + LINE * (f64::from(number) + 0.5));
@@ -63,12 +68,14 @@ fn line(document: Document, row: &Row, y: f64) -> Document {
         row.theirs.least / row.ours.most,
         row.theirs.most / row.ours.least,
     );
+    let (from, to) = (Point::new(x(least), y), Point::new(x(most), y));
     let mut document = document
-        .add(text(&name, (NAMES - 10.0, y + 4.0), "end"))
-        .add(draw::line((x(least), y), (x(most), y), colour, 2.0));
+        .add(text(&name, Point::new(NAMES - 10.0, y + 4.0), "end"))
+        .add(draw::line(from, to, colour, 2.0));
     if row.aim > 0.0 {
         let aim = x(row.aim);
-        document = document.add(draw::line((aim, y - 6.0), (aim, y + 6.0), GREY, 3.0));
+        let (from, to) = (Point::new(aim, y - 6.0), Point::new(aim, y + 6.0));
+        document = document.add(draw::line(from, to, GREY, 3.0));
     }
     let point = Circle::new()
         .set("cx", near(x(row.ratio)))

@@ -50,7 +50,8 @@ pub(crate) fn fuse_of_nfs(
     dir: &Path,
     at: &Path,
     clients: &Clients,
-    (options, how): (&str, &str),
+    options: &str,
+    how: &str,
 ) -> Result<Started> {
     let below = Volume::host(dir)?.serve_nfs(volary, BELOW)?;
     let mounted = Volume::nfs(dir, BELOW, options).mount(volary, at, how)?;
@@ -111,19 +112,20 @@ impl Volume {
         protect: &str,
     ) -> Result<Box<dyn Running>> {
         let more = ["--user", USER, "--protect", protect];
-        self.serve(volary, ("--smb", port), &more)
+        self.serve(volary, "--smb", port, &more)
     }
 
     /// # Errors
     /// If it does not serve.
     pub(crate) fn serve_nfs(&self, volary: &Path, port: u16) -> Result<Box<dyn Running>> {
-        self.serve(volary, ("--nfs", port), &["--squash", "none"])
+        self.serve(volary, "--nfs", port, &["--squash", "none"])
     }
 
     fn serve(
         &self,
         volary: &Path,
-        (protocol, port): (&str, u16),
+        protocol: &str,
+        port: u16,
         more: &[&str],
     ) -> Result<Box<dyn Running>> {
         let mut command = Command::new(volary);

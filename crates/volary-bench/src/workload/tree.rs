@@ -70,15 +70,17 @@ pub fn make(files: &mut dyn Files, tree: &Tree) -> Result<()> {
     Ok(())
 }
 
-/// Copies a tree from the directory `from` to `to`, so many bytes at a time, and computes so many microseconds for each file.
+/// Copies a tree from the directory `from` to `to`, `unit` bytes at a time, and computes `compute` microseconds for each file.
 ///
 /// # Errors
 /// Of the files.
 pub fn copy(
     files: &mut dyn Files,
     tree: &Tree,
-    (from, to): (&str, &str),
-    (unit, compute): (u64, f64),
+    from: &str,
+    to: &str,
+    unit: u64,
+    compute: f64,
 ) -> Result<()> {
     for dir in &tree.dirs {
         files.mkdir(&moved(dir, from, to))?;
@@ -206,7 +208,7 @@ mod tests {
         assert!(tree.bytes().abs_diff(1 << 20) < 100, "{}", tree.bytes());
         let mut names = Names::default();
         make(&mut names, &tree).unwrap();
-        copy(&mut names, &tree, ("win", "copy"), (4096, 0.0)).unwrap();
+        copy(&mut names, &tree, "win", "copy", 4096, 0.0).unwrap();
         assert_eq!(names.1, tree.bytes());
         let [one, other] = ["win/dir1/file20.x", "copy/dir1/file20.x"].map(|path| *names.len(path));
         assert_eq!(one, other);

@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use svg::Document;
 use svg::node::element::Rectangle;
-use volary_bench::draw::{line, text};
+use volary_bench::draw::{Point, line, text};
 use volary_sim::{Doings, PRESETS, Preset};
 
 /// Runs a command on images as if they were on another disk, and says what that took.
@@ -180,7 +180,7 @@ fn picture(preset: &Preset, doings: &Doings) -> Document {
         .add(field())
         .add(text(
             &format!("{}: byte 0", preset.name),
-            (EDGE, EDGE - 8.0),
+            Point::new(EDGE, EDGE - 8.0),
             "start",
         ))
         .add(text(
@@ -188,13 +188,13 @@ fn picture(preset: &Preset, doings: &Doings) -> Document {
                 "byte {top}; {:.3} s from left to right; reads blue, writes red",
                 time / 1e6
             ),
-            (EDGE, EDGE + HEIGHT + 16.0),
+            Point::new(EDGE, EDGE + HEIGHT + 16.0),
             "start",
         ));
-    let mut last: Option<(f64, f64)> = None;
+    let mut last: Option<Point> = None;
     for served in &doings.path {
-        let from = (x(served.time.0), y(served.bytes.0));
-        let to = (x(served.time.1), y(served.bytes.1));
+        let from = Point::new(x(served.time.0), y(served.bytes.0));
+        let to = Point::new(x(served.time.1), y(served.bytes.1));
         if let Some(last) = last {
             document = document.add(line(last, from, "#cccccc", 0.3));
         }

@@ -30,7 +30,7 @@ impl Counted {
         }
     }
 
-    fn add(&self, (offset, len): (u64, u64), is_write: bool) {
+    fn add(&self, offset: u64, len: u64, is_write: bool) {
         let first = offset / SECTOR as u64;
         let end = (offset + len).div_ceil(SECTOR as u64);
         self.log.lock().push(Request {
@@ -52,12 +52,12 @@ impl Timed for Counted {
 
     fn read(&mut self, offset: u64, len: u64) {
         self.disk.read(offset, len);
-        self.add((offset, len), false);
+        self.add(offset, len, false);
     }
 
     fn write(&mut self, offset: u64, len: u64) {
         self.disk.write(offset, len);
-        self.add((offset, len), true);
+        self.add(offset, len, true);
     }
 
     /// Reads that are asked for together and lie in a row are one request.

@@ -1,6 +1,6 @@
 //! A table as a bar chart on a scale of powers of ten: a group for each column, a bar for each row.
 
-use crate::draw::{colour, line, rectangle, text};
+use crate::draw::{Point, colour, line, rectangle, text};
 use crate::paper::table::Table;
 use svg::Document;
 use svg::node::element::{Group, Title};
@@ -32,11 +32,15 @@ pub(in crate::paper) fn bars(table: &Table) -> Document {
         .set("height", height)
         .set("font-family", "sans-serif")
         .set("font-size", 12)
-        .add(text(&table.title, (AROUND, AROUND - 28.0), "start"));
+        .add(text(
+            &table.title,
+            Point::new(AROUND, AROUND - 28.0),
+            "start",
+        ));
     document = axes(document, &scale, field, &table.of);
     for (number, column) in (0_u32..).zip(&table.columns) {
         let left = AROUND + BETWEEN / 2.0 + group * f64::from(number);
-        let middle = (left + (group - BETWEEN) / 2.0, AROUND + HEIGHT + 16.0);
+        let middle = Point::new(left + (group - BETWEEN) / 2.0, AROUND + HEIGHT + 16.0);
         document = document.add(text(column, middle, "middle"));
         for (bar, row) in (0_u32..).zip(&table.rows) {
             let Some(cell) = row.cells.get(number as usize) else {
@@ -45,27 +49,24 @@ pub(in crate::paper) fn bars(table: &Table) -> Document {
             let x = left + BAR * f64::from(bar);
             if let Some(ours) = cell.ours {
                 let name = format!("{}, {column}: {ours:.2}", row.name);
-                document = document.add(one(
-                    &scale,
-                    (x, ours),
-                    colour(&COLOURS, bar as usize),
-                    &name,
-                ));
+                let colour = colour(&COLOURS, bar as usize);
+                document = document.add(one(&scale, x, ours, colour, &name));
             }
             if let Some(paper) = cell.paper {
                 let y = scale.y(paper);
-                document = document.add(line((x, y), (x + BAR, y), "#b03a2e", 2.0));
+                let (from, to) = (Point::new(x, y), Point::new(x + BAR, y));
+                document = document.add(line(from, to, "#b03a2e", 2.0));
             }
         }
     }
     names(document, table, field)
 }
 
-/// One bar, with what shows when it is pointed at.
-fn one(scale: &Scale, (x, ours): (f64, f64), colour: &str, name: &str) -> Group {
+/// Returns one bar, with what shows when it is pointed at.
+fn one(scale: &Scale, x: f64, ours: f64, colour: &str, name: &str) -> Group {
     let top = scale.y(ours);
-    let size = (BAR - 1.0, AROUND + HEIGHT - top);
-    let bar = rectangle((x, top), size, colour);
+    let height = AROUND + HEIGHT - top;
+    let bar = rectangle(Point::new(x, top), BAR - 1.0, height, colour);
     Group::new().add(Title::new(name)).add(bar)
 }
 
@@ -74,10 +75,10 @@ fn names(mut document: Document, table: &Table, field: f64) -> Document {
     let left = field + AROUND + 16.0;
     for (bar, row) in (0_u32..).zip(&table.rows) {
         let y = AROUND + LINE * f64::from(bar);
-        let mark = rectangle((left, y), (10.0, 10.0), colour(&COLOURS, bar as usize));
-        document = document
-            .add(mark)
-            .add(text(&row.name, (left + 16.0, y + 10.0), "start"));
+        let colour = colour(&COLOURS, bar as usize);
+        let mark = rectangle(Point::new(left, y), 10.0, 10.0, colour);
+        let name = text(&row.name, Point::new(left + 16.0, y + 10.0), "start");
+        document = document.add(mark).add(name);
     }
     document
 }
@@ -86,11 +87,13 @@ fn axes(mut document: Document, scale: &Scale, field: f64, unit: &str) -> Docume
     for power in scale.least..=scale.most {
         let value = 10_f64.powi(power);
         let y = scale.y(value);
-        let across = line((AROUND, y), (AROUND + field, y), "#cccccc", 2.0);
-        let word = text(&format!("{value}"), (AROUND - 6.0, y + 4.0), "end");
+        let (from, to) = (Point::new(AROUND, y), Point::new(AROUND + field, y));
+        let across = line(from, to, "#cccccc", 2.0);
+        let at = Point::new(AROUND - 6.0, y + 4.0);
+        let word = text(&format!("{value}"), at, "end");
         document = document.add(across).add(word);
     }
-    document.add(text(unit, (AROUND, AROUND - 10.0), "start"))
+    document.add(text(unit, Point::new(AROUND, AROUND - 10.0), "start"))
 }
 
 /// Powers of ten.

@@ -118,7 +118,7 @@ pub(super) fn copy_and_delete(any: &mut Any, unit: u64) -> Result<[f64; 2]> {
     let tree = windows();
     workload::make(any.files(), &tree)?;
     any.remount()?;
-    let copied = any.time(|files| workload::copy(files, &tree, ("win", "copy"), (unit, 0.0)))?;
+    let copied = any.time(|files| workload::copy(files, &tree, "win", "copy", unit, 0.0))?;
     any.remount()?;
     let removed = any.time(|files| workload::remove(files, &tree))?;
     any.files().sync()?;
@@ -203,7 +203,7 @@ pub(super) fn andrew(any: &mut Any, programs: Programs) -> Result<[f64; 5]> {
         ..tree.clone()
     };
     let copied =
-        any.time(|files| workload::copy(files, &from, ("src", "dst"), (CALL, programs.each)))?;
+        any.time(|files| workload::copy(files, &from, "src", "dst", CALL, programs.each))?;
     let looked = any.time(|files| workload::stat_all(files, &only_files, programs.each))?;
     let read = any.time(|files| {
         workload::read_all(files, &only_files, programs.each)?;

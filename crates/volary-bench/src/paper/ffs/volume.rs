@@ -1,6 +1,7 @@
 //! A volume that volary makes, fills, and wears as months of use do.
 
 use anyhow::{Context, Result};
+use std::ops::Range;
 use std::sync::Arc;
 use volary::block::{MemDevice, Recorder, Request};
 use volary::{
@@ -125,10 +126,10 @@ impl Volume {
         })
     }
 
-    fn write(&self, open: OpenId, (from, end): (u64, u64), unit: usize) -> Result<()> {
-        let mut at = from;
-        while at < end {
-            let part = &self.zeros[..unit.min((end - at) as usize)];
+    fn write(&self, open: OpenId, bytes: Range<u64>, unit: usize) -> Result<()> {
+        let mut at = bytes.start;
+        while at < bytes.end {
+            let part = &self.zeros[..unit.min((bytes.end - at) as usize)];
             self.call(|cx, fs| fs.write(cx, open, Some(at), part))?;
             at += part.len() as u64;
         }
@@ -164,7 +165,7 @@ impl Volume {
         let before = self.free()?;
         for (&node, &len) in nodes.iter().zip(files) {
             let open = self.call(|cx, fs| fs.open(cx, node, Mode::Write))?;
-            self.write(open, (0, len), LONG)?;
+            self.write(open, 0..len, LONG)?;
             self.close(open)?;
         }
         self.sync()?;
@@ -206,7 +207,7 @@ impl Volume {
             let i = rng.index(growing.len());
             let (open, len, end) = &mut growing[i];
             let until = (*len + self.block).min(*end);
-            self.write(*open, (*len, until), self.block as usize)?;
+            self.write(*open, *len..until, self.block as usize)?;
             *len = until;
             if until == *end {
                 self.close(*open)?;
@@ -225,7 +226,7 @@ impl Volume {
     /// Of the volume.
     pub(super) fn blocks_of_new(&self, len: u64) -> Result<Vec<Stretch>> {
         let (_, open) = self.create(self.dirs[0], "measured")?;
-        self.write(open, (0, len), self.block as usize)?;
+        self.write(open, 0..len, self.block as usize)?;
         self.sync()?;
         let mut extents = Vec::new();
         self.call(|cx, fs| fs.extents(cx, open, 0, len, &mut extents))?;
@@ -251,7 +252,7 @@ impl Volume {
         let dir = self.dirs[0];
         let (node, open) = self.create(dir, "today")?;
         recorder.take();
-        self.write(open, (0, len), 64 << 10)?;
+        self.write(open, 0..len, 64 << 10)?;
         self.sync()?;
         let writes = recorder.take().into_iter().filter_map(|r| match r {
             Request::Write { offset, data } => Some((offset, data.len() as u64)),

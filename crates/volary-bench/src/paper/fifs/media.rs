@@ -259,7 +259,7 @@ impl<'a> Bench<'a> {
             }
             Way::FsnfsSmb(options) => ours::smb_of_nfs(volary, dir, clients, options),
             Way::FsnfsFuse(options, how) => {
-                ours::fuse_of_nfs(volary, dir, &at, clients, (options, how))
+                ours::fuse_of_nfs(volary, dir, &at, clients, options, how)
             }
         }
     }

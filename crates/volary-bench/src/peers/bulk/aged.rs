@@ -2,7 +2,7 @@
 //! by use.
 
 use crate::needs::Lacks;
-use crate::peers::trees::{content, count};
+use crate::peers::trees::{Counted, content, count};
 use crate::served::mounts::Looped;
 use anyhow::Result;
 use std::fs;
@@ -17,7 +17,7 @@ const FULL: u64 = 90;
 ///
 /// # Errors
 /// [`Lacks`] for all but root; the host's.
-pub(super) fn fill(image: &Path, dir: &Path) -> Result<(u64, u64)> {
+pub(super) fn fill(image: &Path, dir: &Path) -> Result<Counted> {
     if !rustix::process::geteuid().is_root() {
         return Err(Lacks::new("mounting it to age it needs root").into());
     }

@@ -3,7 +3,7 @@
 use super::aged;
 use crate::measure::program;
 use crate::peers::task::Options;
-use crate::peers::trees;
+use crate::peers::trees::{self, Counted};
 use crate::served::mounts::Looped;
 use anyhow::Result;
 use rustix::fs::FallocateFlags;
@@ -120,7 +120,7 @@ impl Volume {
             volary: &options.volary,
             fewer: scale.fewer.max(1),
         };
-        let (path, (files, bytes)) = match (set.of, set.from) {
+        let (path, counted) = match (set.of, set.from) {
             (Of::Aged, _) => making.aged()?,
             (of, from) => {
                 let tree = making.tree(of, &scale.tree)?;
@@ -130,7 +130,10 @@ impl Volume {
             }
         };
         let sequence = dir.path().join("sequence");
-        trees::make_file(&sequence, usize::try_from(bytes)?.next_multiple_of(1 << 20))?;
+        trees::make_file(
+            &sequence,
+            usize::try_from(counted.bytes)?.next_multiple_of(1 << 20),
+        )?;
         let is_mountable = set.from == From::Ext4 || set.of == Of::Aged;
         let is_root = rustix::process::geteuid().is_root();
         let looped = (is_mountable && is_root)
@@ -151,7 +154,7 @@ impl Volume {
             mounted,
             why_not: "mounting the image for it needs root, and a host that knows the format"
                 .into(),
-            files,
+            files: counted.files,
             sequence,
             _looped: looped,
             dir,
@@ -189,12 +192,8 @@ impl Making<'_> {
     }
 
     /// Returns an image that holds a tree; `None` if the tree itself is what is read.
-    fn image(
-        &self,
-        from: From,
-        tree: &Path,
-        (files, bytes): (u64, u64),
-    ) -> Result<Option<PathBuf>> {
+    fn image(&self, from: From, tree: &Path, counted: Counted) -> Result<Option<PathBuf>> {
+        let Counted { files, bytes } = counted;
         let image = self.dir.join("image");
         let kib = (bytes + files * 6144) / 1024 * 11 / 10 + (64 << 10);
         match from {
@@ -232,7 +231,7 @@ impl Making<'_> {
         program(&mut cp, &[0]).map(drop)
     }
 
-    fn aged(&self) -> Result<(PathBuf, (u64, u64))> {
+    fn aged(&self) -> Result<(PathBuf, Counted)> {
         let image = self.dir.join("image");
         room(&image, (AGED_LEN / self.fewer as u64).max(16 << 20))?;
         let mut mkfs = Command::new("mke2fs");

@@ -2,7 +2,7 @@
 
 use super::disk::Type;
 use super::table::{self, Table};
-use super::volume::{TABLE, Volume, key_of, value_of};
+use super::volume::{HeaderPlace, TABLE, Volume, key_of, value_of};
 use anyhow::Result;
 
 impl Volume {
@@ -22,7 +22,10 @@ impl Volume {
                 self.is_free[sector] = label.of == Type::Free;
                 uid = uid.max(label.uid);
                 if label.of == Type::Header && label.page == 0 {
-                    headers.push((label.uid, sector as u64));
+                    headers.push(HeaderPlace {
+                        uid: label.uid,
+                        at: sector as u64,
+                    });
                 }
             }
         }

@@ -266,14 +266,15 @@ impl Table {
     /// Returns the entries whose keys begin with `prefix`, in order.
     pub(super) fn all(&mut self, disk: &mut Disk, prefix: &[u8]) -> Result<Vec<Entry>> {
         let mut found = Vec::new();
-        self.gather(disk, (0, LEVELS), prefix, &mut found)?;
+        self.gather(disk, 0, LEVELS, prefix, &mut found)?;
         Ok(found)
     }
 
     fn gather(
         &mut self,
         disk: &mut Disk,
-        (number, levels): (u32, usize),
+        number: u32,
+        levels: usize,
         prefix: &[u8],
         found: &mut Vec<Entry>,
     ) -> Result<()> {
@@ -290,7 +291,7 @@ impl Table {
             if at > first && key.as_slice() > prefix && !key.starts_with(prefix) {
                 break;
             }
-            self.gather(disk, (page.below(at)?, levels - 1), prefix, found)?;
+            self.gather(disk, page.below(at)?, levels - 1, prefix, found)?;
         }
         Ok(())
     }

@@ -26,6 +26,13 @@ pub(crate) struct Volume {
     pub(super) next_uid: u32,
 }
 
+/// A header's place, and the uid that its label has.
+#[derive(Clone, Copy)]
+pub(super) struct HeaderPlace {
+    pub(super) uid: u32,
+    pub(super) at: u64,
+}
+
 /// A file that is open.
 pub(crate) struct Open {
     header: Header,
@@ -103,8 +110,8 @@ impl Volume {
         self.write_header(&header)?;
         let keep = usize::from(KEEP);
         let gone = (before.len() + 1).saturating_sub(keep);
-        for (version, (uid, at)) in before.into_iter().take(gone) {
-            self.remove(name, version, (uid, at))?;
+        for (version, place) in before.into_iter().take(gone) {
+            self.remove(name, version, place)?;
         }
         Ok(())
     }
@@ -171,13 +178,13 @@ impl Volume {
         Ok(all)
     }
 
-    fn newest(&mut self, name: &str) -> Result<(u16, (u32, u64))> {
+    fn newest(&mut self, name: &str) -> Result<(u16, HeaderPlace)> {
         let last = self.versions(name)?.pop();
         last.with_context(|| format!("{name} is not there"))
     }
 
-    /// Returns the versions of a file: the number, and uid and place of the header.
-    fn versions(&mut self, name: &str) -> Result<Vec<(u16, (u32, u64))>> {
+    /// Returns the versions of a file: the number, and the place of the header.
+    fn versions(&mut self, name: &str) -> Result<Vec<(u16, HeaderPlace)>> {
         let mut prefix = full(name);
         prefix.push(0);
         let entries = self.table.all(&mut self.disk, &prefix)?;
@@ -261,15 +268,16 @@ impl Volume {
         Ok(())
     }
 
-    pub(super) fn read_header(&mut self, (uid, at): (u32, u64)) -> Result<Header> {
+    pub(super) fn read_header(&mut self, place: HeaderPlace) -> Result<Header> {
         let mut bytes = vec![0; header::SECTORS * SECTOR];
-        self.disk.read(at, header_label(uid), &mut bytes)?;
+        self.disk
+            .read(place.at, header_label(place.uid), &mut bytes)?;
         self.disk.pause();
         Header::decode(&bytes)
     }
 
     /// Takes the name out and makes the labels free.
-    fn remove(&mut self, name: &str, version: u16, place: (u32, u64)) -> Result<()> {
+    fn remove(&mut self, name: &str, version: u16, place: HeaderPlace) -> Result<()> {
         let header = self.read_header(place)?;
         self.table.remove(&mut self.disk, &key(name, version))?;
         for piece in pieces(header.uid, &header.runs) {
@@ -307,14 +315,17 @@ pub(super) fn value_of(header: &Header) -> Result<Vec<u8>> {
     Ok(value)
 }
 
-/// Returns uid and place of a header, from an entry of the name table.
-fn place(value: &[u8]) -> Result<(u32, u64)> {
+/// Returns the place of a header, from an entry of the name table.
+fn place(value: &[u8]) -> Result<HeaderPlace> {
     let (_, rest) = value
         .split_first_chunk::<2>()
         .context("an entry that ends")?;
     let (uid, rest) = rest.split_first_chunk().context("an entry that ends")?;
     let at: [u8; 4] = rest.try_into().context("an entry that ends")?;
-    Ok((u32::from_le_bytes(*uid), u32::from_le_bytes(at).into()))
+    Ok(HeaderPlace {
+        uid: u32::from_le_bytes(*uid),
+        at: u32::from_le_bytes(at).into(),
+    })
 }
 
 /// Returns the label of a header's first sector.
