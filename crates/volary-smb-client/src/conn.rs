@@ -131,7 +131,8 @@ impl Client {
     /// Those of the logon, of the share, and of the connection.
     pub fn connect(
         address: SocketAddr,
-        (user, password): (&str, &str),
+        user: &str,
+        password: &str,
         share: &str,
         guid: [u8; 16],
     ) -> Result<(Self, Receiver<LeaseBreak>), Fail> {

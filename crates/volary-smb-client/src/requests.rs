@@ -3,6 +3,7 @@
 use crate::conn::{Client, Fail, RELATED, command, part};
 use crate::wire::{Body, HEADER_LEN, u16_at, u32_at, u64_at, utf16};
 use crate::{access, disposition, status};
+use std::ops::Range;
 
 /// `FileId`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -135,17 +136,17 @@ impl Client {
     ///
     /// # Errors
     /// The server's status.
-    pub fn lock(&self, open: Open, range: (u64, u64), exclusive: bool) -> Result<(), Fail> {
+    pub fn lock(&self, open: Open, bytes: Range<u64>, exclusive: bool) -> Result<(), Fail> {
         const AT_ONCE: u32 = 0x10;
-        self.locking(open, range, AT_ONCE | if exclusive { 2 } else { 1 }, 0)
+        self.locking(open, bytes, AT_ONCE | if exclusive { 2 } else { 1 }, 0)
     }
 
     /// Takes an exclusive lock likewise, but waits until it is free.
     ///
     /// # Errors
     /// The server's status.
-    pub fn lock_waiting(&self, open: Open, range: (u64, u64)) -> Result<(), Fail> {
-        self.locking(open, range, 2, 0)
+    pub fn lock_waiting(&self, open: Open, bytes: Range<u64>) -> Result<(), Fail> {
+        self.locking(open, bytes, 2, 0)
     }
 
     /// Does the same, with a message that has `padding` zero bytes at its end.
@@ -155,27 +156,28 @@ impl Client {
     pub fn lock_waiting_padded(
         &self,
         open: Open,
-        range: (u64, u64),
+        bytes: Range<u64>,
         padding: usize,
     ) -> Result<(), Fail> {
-        self.locking(open, range, 2, padding)
+        self.locking(open, bytes, 2, padding)
     }
 
     /// # Errors
     /// The server's status.
-    pub fn unlock(&self, open: Open, range: (u64, u64)) -> Result<(), Fail> {
-        self.locking(open, range, 4, 0)
+    pub fn unlock(&self, open: Open, bytes: Range<u64>) -> Result<(), Fail> {
+        self.locking(open, bytes, 4, 0)
     }
 
     fn locking(
         &self,
         open: Open,
-        (offset, len): (u64, u64),
+        bytes: Range<u64>,
         flags: u32,
         padding: usize,
     ) -> Result<(), Fail> {
         let body = Body::new(48).u16(1).u32(0).bytes(&open.0);
-        let body = body.u64(offset).u64(len).u32(flags).u32(0).zeros(padding);
+        let body = body.u64(bytes.start).u64(bytes.end - bytes.start);
+        let body = body.u32(flags).u32(0).zeros(padding);
         self.ask(command::LOCK, &body).map(drop)
     }
 
@@ -217,7 +219,7 @@ impl Client {
     /// # Errors
     /// The server's status.
     pub fn set_info(&self, open: Open, class: u8, data: &[u8]) -> Result<(), Fail> {
-        self.setting(open, (1, class), 0, data)
+        self.setting(open, 1, class, 0, data)
     }
 
     /// Sets the parts of a security descriptor that `parts` names.
@@ -225,16 +227,10 @@ impl Client {
     /// # Errors
     /// The server's status.
     pub fn set_security(&self, open: Open, parts: u32, descriptor: &[u8]) -> Result<(), Fail> {
-        self.setting(open, (3, 0), parts, descriptor)
+        self.setting(open, 3, 0, parts, descriptor)
     }
 
-    fn setting(
-        &self,
-        open: Open,
-        (kind, class): (u8, u8),
-        more: u32,
-        data: &[u8],
-    ) -> Result<(), Fail> {
+    fn setting(&self, open: Open, kind: u8, class: u8, more: u32, data: &[u8]) -> Result<(), Fail> {
         let body = Body::new(33).u8(kind).u8(class).u32(data.len() as u32);
         let body = body.u16(HEADER_LEN as u16 + 32).u16(0).u32(more);
         self.ask(command::SET_INFO, &body.bytes(&open.0).bytes(data))

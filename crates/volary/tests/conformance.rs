@@ -39,8 +39,7 @@ fn through_smb((name, make): &(String, Make)) -> Suite {
         let fs = make();
         let caps = smb::shown(fs.caps());
         let server = serve_smb(&volume(fs));
-        let who = ("tester", "pass");
-        let client = smb::Client::connect(server.address, who, "test", [7; 16]);
+        let client = smb::Client::connect(server.address, "tester", "pass", "test", [7; 16]);
         let (client, _) = client.expect("a client");
         Fresh::new(Arc::new(smb::Remote::new(client, caps))).keeping(server)
     };

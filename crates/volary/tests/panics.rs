@@ -161,8 +161,7 @@ fn a_panic_costs_an_smb_client_its_connection_and_no_other() {
     let (volume, caps) = served(&faulty);
     let server = serve_smb(&volume);
     try_each("SMB", &faulty, || {
-        let who = ("tester", "pass");
-        let client = smb::Client::connect(server.address, who, "test", [7; 16]);
+        let client = smb::Client::connect(server.address, "tester", "pass", "test", [7; 16]);
         Arc::new(smb::Remote::new(
             client.expect("a client").0,
             smb::shown(caps),

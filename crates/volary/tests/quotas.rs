@@ -151,9 +151,8 @@ fn an_smb_client_is_told_that_the_disk_is_full() {
     for kind in KINDS {
         let limited = Limited::new(kind);
         let server = serve_smb_as(&limited.volume, Cred::new(ANN, STAFF));
-        let who = ("tester", "pass");
-        let (client, _) =
-            smb::Client::connect(server.address, who, "test", [7; 16]).expect("a client");
+        let (client, _) = smb::Client::connect(server.address, "tester", "pass", "test", [7; 16])
+            .expect("a client");
         let make = |path: &str| {
             let how = smb::How {
                 disposition: disposition::CREATE,

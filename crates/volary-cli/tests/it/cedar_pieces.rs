@@ -130,7 +130,7 @@ fn files_that_grow_in_turns_over_smb_lie_in_eight_pieces_each() {
     command.env("VOLARY_PASSWORD", "secret");
     let serving = Serving::of(command);
     let address = serving.said["smb"].as_str().unwrap().parse().unwrap();
-    let client = smb::Client::connect(address, ("me", "secret"), "c", [7; 16]);
+    let client = smb::Client::connect(address, "me", "secret", "c", [7; 16]);
     let client = client.unwrap().0;
     let how = smb::How {
         disposition: disposition::CREATE,

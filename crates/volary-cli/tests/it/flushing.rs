@@ -70,7 +70,7 @@ fn put_by_nfs(address: SocketAddr, kind: &str, content: &[u8]) {
 }
 
 fn put_by_smb(address: SocketAddr, kind: &str, content: &[u8]) {
-    let client = smb::Client::connect(address, ("me", "secret"), kind, [7; 16]);
+    let client = smb::Client::connect(address, "me", "secret", kind, [7; 16]);
     let client = client.unwrap().0;
     let how = smb::How {
         disposition: disposition::CREATE,

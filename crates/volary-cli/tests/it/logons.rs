@@ -275,7 +275,8 @@ fn what_goes_on_is_counted_and_not_written() {
     // The first of them are closed when the last is in.
     let mut last = Client::connect(
         (Ipv4Addr::LOCALHOST, port).into(),
-        ("me", "password"),
+        "me",
+        "password",
         "mem",
         [1; 16],
     );
@@ -317,7 +318,7 @@ fn breaks_go_to_connections_on_which_their_user_has_logged_on() {
     nobody.read_exact(&mut length).unwrap();
     let mut answer = vec![0; u32::from_be_bytes(length) as usize];
     nobody.read_exact(&mut answer).unwrap();
-    let as_user = |user, guid| Client::connect(address, (user, "password"), "mem", guid).unwrap();
+    let as_user = |user, guid| Client::connect(address, user, "password", "mem", guid).unwrap();
     let (_another, another_hears) = as_user("you", guid);
     let (me, hears) = as_user("me", guid);
     let how = How {

@@ -48,7 +48,7 @@ fn by_nfs(serving: &Serving, export: &str) -> (nfs::Client, Fh) {
 
 fn by_smb(serving: &Serving, share: &str) -> smb::Client {
     let at = address(serving, "smb");
-    let connected = smb::Client::connect(at, ("me", "secret"), share, [9; 16]);
+    let connected = smb::Client::connect(at, "me", "secret", share, [9; 16]);
     connected.unwrap().0
 }
 

@@ -128,7 +128,7 @@ fn files_of_writers_by_smb_lie_in_few_runs() {
         command.env("VOLARY_PASSWORD", "secret");
         let serving = Serving::of(command);
         let address: SocketAddr = serving.said["smb"].as_str().unwrap().parse().unwrap();
-        let client = smb::Client::connect(address, ("me", "secret"), kind.0, [7; 16]);
+        let client = smb::Client::connect(address, "me", "secret", kind.0, [7; 16]);
         let client = client.unwrap().0;
         let how = smb::How {
             disposition: disposition::CREATE,

@@ -49,7 +49,7 @@ struct Target {
 impl Target {
     fn log_on(self, user: &str) -> smb::Client {
         let guid = [user.as_bytes()[0]; 16];
-        let client = smb::Client::connect(self.smb, (user, PASSWORD), "disk", guid);
+        let client = smb::Client::connect(self.smb, user, PASSWORD, "disk", guid);
         client.expect("a logon").0
     }
 }
@@ -393,7 +393,7 @@ fn guesses(target: Target, rng: &mut Rng) {
     let password = format!("guess-{}", rng.below(1 << 32));
     let user = ["a", "root", "nobody-there"][rng.below(3) as usize];
     // Another host's guesses: those of this address make its users wait, as SECURITY.md says.
-    let guessed = smb::Client::connect(target.smb, (user, &password), "disk", [9; 16]);
+    let guessed = smb::Client::connect(target.smb, user, &password, "disk", [9; 16]);
     assert!(guessed.is_err());
 }
 
@@ -415,11 +415,11 @@ fn opens(target: Target, _: &mut Rng) {
 fn locks_that_wait(target: Target, _: &mut Rng) {
     let client = target.log_on("a");
     let [first, second] = [(); 2].map(|()| client.open("locked", &make()).unwrap().open);
-    client.lock(first, (0, 1), true).unwrap();
+    client.lock(first, 0..1, true).unwrap();
     let waiting: Vec<_> = (0..60)
         .map(|_| {
             let client = client.clone();
-            thread::spawn(move || client.lock_waiting_padded(second, (0, 1), 1_000_000))
+            thread::spawn(move || client.lock_waiting_padded(second, 0..1, 1_000_000))
         })
         .collect();
     rest(Duration::from_secs(2));

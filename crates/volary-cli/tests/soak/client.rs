@@ -132,8 +132,8 @@ impl Client {
             Kind::Smb => {
                 let guid = [self.number as u8 + 1; 16];
                 let share = self.server.export();
-                let who = ("tester", PASSWORD);
-                let (client, _) = smb::Client::connect(smb_at, who, share, guid).unwrap();
+                let (client, _) =
+                    smb::Client::connect(smb_at, "tester", PASSWORD, share, guid).unwrap();
                 match client.make_dir(&dir) {
                     Ok(()) | Err(smb::Fail::Status(smb::status::OBJECT_NAME_COLLISION)) => {}
                     Err(e) => panic!("{e:?}"),

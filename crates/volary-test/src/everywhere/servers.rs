@@ -44,7 +44,7 @@ pub(super) fn smb(all: &Plain) -> Suite {
         config.users = vec![User::with_password("tester", "pass", Cred::root())];
         config.shares = vec![Share::new("test", volume(fs))];
         let server = Serving::new(Server::new(config).expect("a server"));
-        let client = Client::connect(server.address, ("tester", "pass"), "test", [7; 16]);
+        let client = Client::connect(server.address, "tester", "pass", "test", [7; 16]);
         let (client, _) = client.expect("a client");
         let mut fresh = Fresh::new(Arc::new(Remote::new(client, caps))).keeping(server);
         fresh.keep.extend(keep);

@@ -118,7 +118,7 @@ pub(super) fn driven(
             Ok(Progress { kept, ..progress })
         }
         Protocol::Smb => {
-            let connected = Client::connect(at, (USER, PASSWORD), &name, [5; 16]);
+            let connected = Client::connect(at, USER, PASSWORD, &name, [5; 16]);
             let (client, _) = connected.map_err(|e| format!("logging on: {e:?}"))?;
             let kill_at = Moment::of(script.0.len(), seed).op;
             let act = |i, op: &Op, tag, progress: &mut Progress| {

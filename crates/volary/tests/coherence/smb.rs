@@ -4,6 +4,7 @@
 use crate::op::{Answer, Name, No, PATHS, Seen, Share, Span};
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
+use std::ops::Range;
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -69,6 +70,12 @@ fn no(fail: Fail) -> No {
     }
 }
 
+/// Returns the bytes of a unit.
+fn bytes(unit: u64) -> Range<u64> {
+    let (first, len) = Span::Unit(unit).range();
+    first..first + len
+}
+
 fn done(result: Result<(), Fail>) -> Answer {
     result.map(|()| Seen::Nothing).map_err(no)
 }
@@ -90,8 +97,8 @@ impl Drop for Of {
 
 impl Of {
     pub(crate) fn new(address: SocketAddr, number: usize) -> Self {
-        let who = ("tester", "pass");
-        let (client, breaks) = Client::connect(address, who, "test", guid(number)).unwrap();
+        let (client, breaks) =
+            Client::connect(address, "tester", "pass", "test", guid(number)).unwrap();
         let kept: Arc<Mutex<HashMap<Key, Kept>>> = Arc::default();
         let (obedient, known) = (client.clone(), Arc::clone(&kept));
         thread::spawn(move || give_up(&obedient, &known, &breaks));
@@ -275,18 +282,18 @@ impl Of {
             flush(&self.client, &self.kept, &key).map_err(no)?;
             lock(&self.kept).get_mut(&key).expect("leased").through = true;
         }
-        done(self.client.lock(open, Span::Unit(unit).range(), alone))
+        done(self.client.lock(open, bytes(unit), alone))
     }
 
     /// Waits for it.
     pub(crate) fn lock_waiting(&self, number: u64, unit: u64) -> Answer {
         let open = self.held[&number].open;
-        done(self.client.lock_waiting(open, Span::Unit(unit).range()))
+        done(self.client.lock_waiting(open, bytes(unit)))
     }
 
     pub(crate) fn unlock(&self, number: u64, unit: u64) -> Answer {
         let open = self.held[&number].open;
-        done(self.client.unlock(open, Span::Unit(unit).range()))
+        done(self.client.unlock(open, bytes(unit)))
     }
 }
 

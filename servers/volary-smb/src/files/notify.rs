@@ -53,7 +53,8 @@ fn watch_of(
     let taken = call.logon.budget.watches.take(call.link.limits().watches);
     let watches = &call.tree.common.watches;
     let taken = taken.ok_or(Status::INSUFFICIENT_RESOURCES)?;
-    let watch = Watch::new(file, file.node, (filter, tree, max), &watches.bytes, taken);
+    let (node, bytes) = (file.node, &watches.bytes);
+    let watch = Watch::new(file, node, filter, tree, max, bytes, taken);
     let watch = Arc::new(watch);
     watches.add(&watch, file);
     *slot = Some(Arc::clone(&watch));

@@ -200,7 +200,7 @@ fn scan(
     let Ok(open) = session.open(dir, Mode::Read) else {
         return Ok(None);
     };
-    let found = scan_open(session, common, (dir, open), wanted, search);
+    let found = scan_open(session, common, dir, open, wanted, search);
     // It was opened only for reading, so closing it cannot lose anything.
     let _ = session.close(open);
     found
@@ -209,7 +209,8 @@ fn scan(
 fn scan_open(
     session: &Session,
     common: &Common,
-    (dir, open): (NodeId, OpenId),
+    dir: NodeId,
+    open: OpenId,
     wanted: &str,
     search: &mut Search<'_>,
 ) -> Result<Option<Vec<u8>>, Failure> {

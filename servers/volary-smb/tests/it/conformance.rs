@@ -22,7 +22,7 @@ fn served(fs: Fs) -> Fresh {
     config.shares[0].volume = Volume::new(fs, VolumeOptions::new("share", now));
     let served = Served::new(config);
     let address = (Ipv4Addr::LOCALHOST, served.port).into();
-    let client = Client::connect(address, ("tester", "pass"), "share", [7; 16]);
+    let client = Client::connect(address, "tester", "pass", "share", [7; 16]);
     let (client, _) = client.expect("a client");
     Fresh::new(Arc::new(Remote::new(client, caps))).keeping(served)
 }

@@ -63,7 +63,7 @@ fn who_logs_off_has_time_to_log_on_again() {
     let stays = |time: Duration| {
         let served = Served::new(giving(time));
         let address = (Ipv4Addr::LOCALHOST, served.port).into();
-        let client = Client::connect(address, ("tester", "pass"), "share", [7; 16]);
+        let client = Client::connect(address, "tester", "pass", "share", [7; 16]);
         client.is_ok_and(|(client, _)| {
             std::thread::park_timeout(time + Duration::from_millis(100));
             let gone = Fail::Status(status::USER_SESSION_DELETED);

@@ -19,7 +19,7 @@ fn served(fs: Option<Fs>) -> (Served, Client) {
     }
     let served = Served::new(config);
     let address = (Ipv4Addr::LOCALHOST, served.port).into();
-    let client = Client::connect(address, ("tester", "pass"), "share", [7; 16]);
+    let client = Client::connect(address, "tester", "pass", "share", [7; 16]);
     (served, client.expect("a client").0)
 }
 

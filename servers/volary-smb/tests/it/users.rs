@@ -59,7 +59,7 @@ impl Shared {
 
     fn client_of(&self, user: &str, guid: u8, share: &str) -> Client {
         let address = (Ipv4Addr::LOCALHOST, self.served.port).into();
-        let client = Client::connect(address, (user, "pass"), share, [guid; 16]);
+        let client = Client::connect(address, user, "pass", share, [guid; 16]);
         client.expect("a logon").0
     }
 

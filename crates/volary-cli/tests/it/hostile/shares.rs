@@ -90,14 +90,14 @@ fn who_lets_all_wait_has_no_thread_for_each() {
         .map(|_| log_on(&serving, "root", "mem").unwrap())
         .collect();
     let locked = clients[0].open("locked", &make()).unwrap().open;
-    clients[0].lock(locked, (0, 1), true).unwrap();
+    clients[0].lock(locked, 0..1, true).unwrap();
     let (tell, told) = mpsc::channel();
     for client in &clients {
         let file = client.open("locked", &make()).unwrap().open;
         for _ in 0..50 {
             let (client, tell) = (client.clone(), tell.clone());
             // What is not refused ends with the connection.
-            thread::spawn(move || tell.send(client.lock_waiting_padded(file, (0, 1), 100)));
+            thread::spawn(move || tell.send(client.lock_waiting_padded(file, 0..1, 100)));
         }
     }
     // This host's user has 128 threads beside the first of each connection.

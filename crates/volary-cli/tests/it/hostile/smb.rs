@@ -55,7 +55,7 @@ pub(super) fn address(serving: &Serving, of: &str) -> SocketAddr {
 pub(super) fn log_on(serving: &Serving, user: &str, share: &str) -> Result<Client, Fail> {
     let guid = [user.as_bytes()[0]; 16];
     let address = address(serving, "smb");
-    Client::connect(address, (user, "password"), share, guid).map(|(client, _)| client)
+    Client::connect(address, user, "password", share, guid).map(|(client, _)| client)
 }
 
 pub(super) fn make() -> How {
@@ -251,12 +251,12 @@ fn memory(process: u32) -> u64 {
 
 /// Asks for locks that wait for each other, each in a message of a million bytes.
 fn wait_for_locks(client: &Client, file: Open, count: usize) {
-    client.lock(file, (0, 1), true).unwrap();
+    client.lock(file, 0..1, true).unwrap();
     let other = client.open("locked", &make()).unwrap().open;
     for _ in 0..count {
         let waiting = client.clone();
         // It ends with the connection.
-        thread::spawn(move || waiting.lock_waiting_padded(other, (0, 1), 1_000_000));
+        thread::spawn(move || waiting.lock_waiting_padded(other, 0..1, 1_000_000));
         client.echo().unwrap();
     }
 }

@@ -49,7 +49,8 @@ impl Heard {
 
 impl Client {
     pub(super) fn new(
-        (conn, socket): (Arc<Conn>, TcpStream),
+        conn: Arc<Conn>,
+        socket: TcpStream,
         dialect: Dialect,
         signing: Option<u16>,
         cipher: Option<u16>,

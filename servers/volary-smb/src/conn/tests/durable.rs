@@ -115,7 +115,7 @@ fn a_lost_open_is_given_back_to_its_user_alone() {
     assert_eq!(early.status(), Status::OBJECT_NAME_NOT_FOUND, "in use");
     lose(&first);
     assert_eq!(opens(&server), 1);
-    let mut other = Client::new(pair(&server), Dialect::Smb311, Some(1), Some(2));
+    let mut other = new_client(&server, Dialect::Smb311, Some(1), Some(2));
     other.log_on("other", "word").expect("a logon");
     other.join("share").expect("a tree");
     let theirs = create(&mut other, &[back_v2(id, 7)]);
@@ -135,7 +135,7 @@ fn a_lost_open_is_given_back_to_its_user_alone() {
 fn a_request_is_known_again_to_its_user_alone() {
     let server = server(|_| {});
     let (_first, _) = with_open(&server);
-    let mut other = Client::new(pair(&server), Dialect::Smb311, Some(1), Some(2));
+    let mut other = new_client(&server, Dialect::Smb311, Some(1), Some(2));
     other.log_on("other", "word").expect("a logon");
     other.join("share").expect("a tree");
     let body = create_body("g", &[ask_v2(0, 7)]);

@@ -8,18 +8,37 @@ use crate::conn::dispatch;
 use crate::wire::header::flags;
 use crate::wire::{Command, Status};
 
-/// All ways to sign or encrypt: dialect, signing, cipher, whether to encrypt.
-const WAYS: [(Dialect, Option<u16>, Option<u16>, bool); 10] = [
-    (Dialect::Smb202, None, None, false),
-    (Dialect::Smb210, None, None, false),
-    (Dialect::Smb300, None, Some(1), false),
-    (Dialect::Smb300, None, Some(1), true),
-    (Dialect::Smb311, Some(0), None, false),
-    (Dialect::Smb311, Some(1), None, false),
-    (Dialect::Smb311, Some(2), None, false),
-    (Dialect::Smb311, Some(1), Some(1), true),
-    (Dialect::Smb311, Some(1), Some(2), true),
-    (Dialect::Smb311, Some(1), Some(4), true),
+/// A way to sign or encrypt.
+#[derive(Clone, Copy, Debug)]
+struct Way {
+    dialect: Dialect,
+    signing: Option<u16>,
+    cipher: Option<u16>,
+    /// Whether to encrypt.
+    seals: bool,
+}
+
+const fn way(dialect: Dialect, signing: Option<u16>, cipher: Option<u16>, seals: bool) -> Way {
+    Way {
+        dialect,
+        signing,
+        cipher,
+        seals,
+    }
+}
+
+/// All ways to sign or encrypt.
+const WAYS: [Way; 10] = [
+    way(Dialect::Smb202, None, None, false),
+    way(Dialect::Smb210, None, None, false),
+    way(Dialect::Smb300, None, Some(1), false),
+    way(Dialect::Smb300, None, Some(1), true),
+    way(Dialect::Smb311, Some(0), None, false),
+    way(Dialect::Smb311, Some(1), None, false),
+    way(Dialect::Smb311, Some(2), None, false),
+    way(Dialect::Smb311, Some(1), Some(1), true),
+    way(Dialect::Smb311, Some(1), Some(2), true),
+    way(Dialect::Smb311, Some(1), Some(4), true),
 ];
 
 /// Returns valid requests of a session: commands with their bodies.
@@ -56,10 +75,9 @@ fn is_refused(outcome: &Result<Vec<Heard>, Broken>) -> bool {
         .all(|heard| refusals.contains(&heard.status()) && !heard.header.has(flags::SIGNED))
 }
 
-fn connect(server: &Server, way: (Dialect, Option<u16>, Option<u16>, bool)) -> Client {
-    let (dialect, signing, cipher, seals) = way;
-    let mut client = joined(server, dialect, signing, cipher);
-    client.seals = seals;
+fn connect(server: &Server, way: Way) -> Client {
+    let mut client = joined(server, way.dialect, way.signing, way.cipher);
+    client.seals = way.seals;
     client
 }
 
@@ -74,7 +92,7 @@ fn no_changed_bit_of_a_session_is_accepted() {
     };
     let mut mutants = 0;
     for way in WAYS {
-        let server = Server::new(config(way.0)).expect("a server");
+        let server = Server::new(config(way.dialect)).expect("a server");
         let mut client = connect(&server, way);
         for (command, body) in requests() {
             let mut bit = 0;
@@ -110,7 +128,7 @@ fn no_changed_bit_of_a_session_is_accepted() {
 #[test]
 fn what_is_not_signed_or_signed_with_another_key_is_refused() {
     for way in WAYS {
-        let server = Server::new(config(way.0)).expect("a server");
+        let server = Server::new(config(way.dialect)).expect("a server");
         let mut client = connect(&server, way);
         let bare = client.request(Command::Echo, 1, &[4, 0, 0, 0]);
         let outcome = client.exchange(&bare);
@@ -147,8 +165,8 @@ fn is_known(client: &mut Client, message: &[u8]) -> bool {
 
 #[test]
 fn the_signature_of_a_long_message_is_known_when_it_has_come() {
-    for way in WAYS.into_iter().filter(|(.., seals)| !seals) {
-        let server = Server::new(config(way.0)).expect("a server");
+    for way in WAYS.into_iter().filter(|way| !way.seals) {
+        let server = Server::new(config(way.dialect)).expect("a server");
         let mut client = connect(&server, way);
         let body = vec![0xA5; 300_001];
         let signed = client.secured(Command::Write, &body);
@@ -172,7 +190,7 @@ fn the_signature_of_a_long_message_is_known_when_it_has_come() {
 #[test]
 fn a_message_that_another_session_signed_is_refused() {
     let server = Server::new(config(Dialect::Smb311)).expect("a server");
-    let way = (Dialect::Smb311, Some(2), None, false);
+    let way = way(Dialect::Smb311, Some(2), None, false);
     let [mut client, other] = [connect(&server, way), connect(&server, way)];
     let known = |client: &Client| {
         client
@@ -195,7 +213,7 @@ fn a_message_that_another_session_signed_is_refused() {
 #[test]
 fn a_sealed_request_of_another_session_is_refused_and_the_next_is_done() {
     let server = Server::new(config(Dialect::Smb311)).expect("a server");
-    let mut client = connect(&server, (Dialect::Smb311, Some(1), Some(2), true));
+    let mut client = connect(&server, way(Dialect::Smb311, Some(1), Some(2), true));
     let (session, keys) = (client.session, client.keys.take());
     client.set_up("user", "pass").expect("a second session");
     let mut theirs = client.request(Command::Echo, 1, &[4, 0, 0, 0]);
@@ -225,7 +243,7 @@ fn a_logon_that_is_sent_again_elsewhere_is_not_answered_with_a_signature_again()
     let heard = client.exchange(&message).expect("a reply");
     assert!(is_signed(&heard, Status::MORE_PROCESSING_REQUIRED));
     let elsewhere = || {
-        let mut other = Client::new(pair(&server), Dialect::Smb311, Some(2), Some(2));
+        let mut other = new_client(&server, Dialect::Smb311, Some(2), Some(2));
         other.negotiate().expect("a dialect");
         other
     };
@@ -244,7 +262,7 @@ fn a_logon_that_is_sent_again_elsewhere_is_not_answered_with_a_signature_again()
 #[test]
 fn nothing_is_accepted_twice() {
     for way in WAYS {
-        let server = Server::new(config(way.0)).expect("a server");
+        let server = Server::new(config(way.dialect)).expect("a server");
         let mut client = connect(&server, way);
         let message = client.secured(Command::Echo, &[4, 0, 0, 0]);
         assert_eq!(client.exchange(&message).expect("a reply").len(), 1);
@@ -256,12 +274,11 @@ fn nothing_is_accepted_twice() {
 /// messages before.
 #[test]
 fn no_changed_bit_of_a_logon_is_accepted() {
-    let way = (Dialect::Smb311, Some(1), Some(2));
-    let server = Server::new(config(way.0)).expect("a server");
+    let server = Server::new(config(Dialect::Smb311)).expect("a server");
     for nth in 0..3 {
         let mut bit = 0;
         loop {
-            let mut client = Client::new(pair(&server), way.0, way.1, way.2);
+            let mut client = new_client(&server, Dialect::Smb311, Some(1), Some(2));
             let mut count = 0;
             let past_the_end = Arc::new(std::sync::atomic::AtomicBool::new(false));
             let ended = Arc::clone(&past_the_end);

@@ -16,7 +16,7 @@ fn guesses_from_many_addresses_of_this_host_cost_as_those_from_one() {
         let (socket, client) = sockets();
         let peer = Ipv4Addr::new(127, 3, last, 2).into();
         let conn = Conn::new(server.register(), socket, peer).expect("a connection");
-        let mut client = Client::new((Arc::new(conn), client), Dialect::Smb311, None, None);
+        let mut client = Client::new(Arc::new(conn), client, Dialect::Smb311, None, None);
         assert_eq!(client.log_on("user", "Pass"), Err(Status::LOGON_FAILURE));
     }
     // Delays of 100 ms after the first guess, 200 ms after the second and 400 ms after the third.

@@ -40,12 +40,17 @@ fn config(dialect: Dialect) -> Config {
     config
 }
 
-/// Returns the server's and the client's side of a connection, without a thread between them.
-fn pair(server: &Server) -> (Arc<Conn>, TcpStream) {
+/// Returns a new client of a server, without a thread between them.
+fn new_client(
+    server: &Server,
+    dialect: Dialect,
+    signing: Option<u16>,
+    cipher: Option<u16>,
+) -> Client {
     let (socket, client) = sockets();
     let peer = Ipv4Addr::LOCALHOST.into();
     let conn = Conn::new(server.register(), socket, peer).expect("a connection");
-    (Arc::new(conn), client)
+    Client::new(Arc::new(conn), client, dialect, signing, cipher)
 }
 
 /// Returns the server's end of a connection, and the client's.
@@ -57,7 +62,7 @@ fn sockets() -> (TcpStream, TcpStream) {
 
 /// Returns a client that has logged on and is connected to the share.
 fn joined(server: &Server, dialect: Dialect, signing: Option<u16>, cipher: Option<u16>) -> Client {
-    let mut client = Client::new(pair(server), dialect, signing, cipher);
+    let mut client = new_client(server, dialect, signing, cipher);
     client.log_on("user", "pass").expect("a logon");
     client.join("share").expect("a tree");
     client

@@ -30,7 +30,7 @@ fn wrong_passwords_are_refused_and_cost_time() {
     config.limits.failed_logon_delay = Duration::from_millis(1600);
     let server = Server::new(config).expect("a server");
     let log_on = |user, password| {
-        let mut client = Client::new(pair(&server), Dialect::Smb311, None, None);
+        let mut client = new_client(&server, Dialect::Smb311, None, None);
         client.log_on(user, password)
     };
     let begun = crate::clock::now();
@@ -66,7 +66,7 @@ fn a_break_comes_before_the_reply_to_what_is_asked_later() {
 fn nothing_but_a_negotiation_comes_first_and_it_comes_once() {
     let server = Server::new(config(Dialect::Smb311)).expect("a server");
     for command in (1..=18).filter_map(Command::from_code) {
-        let mut client = Client::new(pair(&server), Dialect::Smb311, None, None);
+        let mut client = new_client(&server, Dialect::Smb311, None, None);
         let message = client.request(command, 1, &ECHO);
         let replies = client.exchange(&message);
         if command == Command::Cancel {
@@ -197,7 +197,7 @@ fn an_encrypted_share_is_not_spoken_of_openly() {
     client.seals = true;
     let flush = client.ask(Command::Flush, &[24; 24]).expect("a reply");
     assert_ne!(flush.status(), Status::ACCESS_DENIED);
-    let mut plain = Client::new(pair(&server), Dialect::Smb311, Some(1), None);
+    let mut plain = new_client(&server, Dialect::Smb311, Some(1), None);
     plain.log_on("user", "pass").expect("a logon");
     assert_eq!(plain.join("share"), Err(Status::ACCESS_DENIED));
 }

@@ -114,7 +114,7 @@ fn a_user_has_so_many_connections_and_trees() {
         config.limits.trees_per_user = 2;
         config.limits.connections_per_user = 2;
     });
-    let new = || Client::new(pair(&server), Dialect::Smb311, Some(1), Some(2));
+    let new = || new_client(&server, Dialect::Smb311, Some(1), Some(2));
     let end = |client: Client| {
         client.conn.link.close();
         client.conn.end_logons();

@@ -79,7 +79,9 @@ impl<F: Send + Sync + 'static> Watch<F> {
     pub(crate) fn new(
         file: &Arc<F>,
         node: NodeId,
-        (filter, tree, max): (u32, bool, usize),
+        filter: u32,
+        tree: bool,
+        max: usize,
         bytes: &Arc<AtomicUsize>,
         taken: Taken,
     ) -> Self {

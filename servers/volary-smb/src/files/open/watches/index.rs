@@ -84,16 +84,16 @@ impl Index {
         let mut found = Vec::new();
         let mut key = 0;
         for name in dirs {
-            self.collect((key, true), &mut found);
+            self.collect(key, true, &mut found);
             key = self.hasher.hash_one((key, name));
         }
-        self.collect((key, true), &mut found);
-        self.collect((key, false), &mut found);
+        self.collect(key, true, &mut found);
+        self.collect(key, false, &mut found);
         found
     }
 
-    fn collect(&self, at: (PathKey, bool), found: &mut Vec<Arc<FileWatch>>) {
-        let there = self.by_path.get(&at).into_iter().flatten();
+    fn collect(&self, key: PathKey, tree: bool, found: &mut Vec<Arc<FileWatch>>) {
+        let there = self.by_path.get(&(key, tree)).into_iter().flatten();
         found.extend(there.filter_map(Weak::upgrade));
     }
 
