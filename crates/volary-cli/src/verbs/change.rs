@@ -278,7 +278,7 @@ impl Ln {
             true => None,
             false => Some(self.linked(session, at)?),
         };
-        let make = || self.make_at(session, (dir, &name), node);
+        let make = || self.make_at(session, dir, &name, node);
         let made = match self.force {
             true => session.replacing(dir, &name, make),
             false => make(),
@@ -299,7 +299,8 @@ impl Ln {
     fn make_at(
         &self,
         session: &Session,
-        (dir, name): (NodeId, &[u8]),
+        dir: NodeId,
+        name: &[u8],
         node: Option<NodeId>,
     ) -> volary::Result<()> {
         let target = self.target.as_bytes();
@@ -307,7 +308,7 @@ impl Ln {
             return session.link(node, dir, name).map(drop);
         }
         if self.remote {
-            return link_to_remote(session, (dir, name), target);
+            return link_to_remote(session, dir, name, target);
         }
         let set = SetAttr::owned(0o777, uid(), gid());
         session.symlink(dir, name, target, &set).map(drop)
@@ -318,8 +319,7 @@ impl Ln {
 const REMOTE: &[u8] = b"user.cedar.remote";
 
 /// Makes a file or a directory, as `path` has it on the remote, that stands for that.
-fn link_to_remote(session: &Session, at: (NodeId, &[u8]), path: &[u8]) -> volary::Result<()> {
-    let (dir, name) = at;
+fn link_to_remote(session: &Session, dir: NodeId, name: &[u8], path: &[u8]) -> volary::Result<()> {
     let set = SetAttr::owned(0o644, uid(), gid());
     let (made, open) = session.create(dir, name, Create::New, Mode::Write, &set)?;
     session.close(open)?;

@@ -48,6 +48,19 @@ enum Spot {
     Volume(At, Session),
 }
 
+/// An argument, and where what it names is.
+struct Argument<'a> {
+    text: &'a OsStr,
+    spot: Spot,
+}
+
+impl<'a> Argument<'a> {
+    fn open(volumes: &mut Volumes, text: &'a OsStr) -> Done<Self> {
+        let spot = Spot::open(volumes, text)?;
+        Ok(Self { text, spot })
+    }
+}
+
 impl Mv {
     /// Runs it.
     pub(crate) fn run(&self) -> Done<Exit> {
@@ -56,22 +69,22 @@ impl Mv {
             return Err(Fail::usage("nothing to move"));
         };
         Volumes::run(&self.attach, |volumes| {
-            let target = Spot::open(volumes, last)?;
-            let from: Vec<Spot> = firsts
+            let target = Argument::open(volumes, last)?;
+            let from: Vec<Argument<'_>> = firsts
                 .iter()
-                .map(|arg| Spot::open(volumes, arg))
+                .map(|arg| Argument::open(volumes, arg))
                 .collect::<Done<_>>()?;
-            let is_host = |spot: &Spot| matches!(spot, Spot::Host(_));
+            let is_host = |arg: &Argument<'_>| matches!(arg.spot, Spot::Host(_));
             if is_host(&target) && from.iter().any(is_host) {
                 let line = "both are places of the host: use mv; a place in a volume is \
                             VOLUME:/path";
                 return Err(Fail::usage(line));
             }
-            let into = target.is_dir();
+            let into = target.spot.is_dir();
             if !into && from.len() > 1 {
                 return Err(Fail::usage(format!(
                     "{}: not a directory; several go into one",
-                    target.shown()
+                    target.spot.shown()
                 )));
             }
             let mut tally = Tally::default();
@@ -79,19 +92,19 @@ impl Mv {
                 trip: Trip::moving(self.max_size),
                 copied: Vec::new(),
             };
-            for (spot, arg) in from.iter().zip(firsts) {
+            for one in &from {
                 crate::interrupt::check()?;
-                let moved = match (spot, &target) {
+                let moved = match (&one.spot, &target.spot) {
                     (Spot::Volume(at, session), Spot::Volume(to, other))
                         if same_volume(session, other) =>
                     {
                         self.rename(session, at, to, into)
                     }
-                    _ => self.carry(volumes, (spot, arg), (&target, last, into), &mut carried),
+                    _ => self.carry(volumes, one, &target, into, &mut carried),
                 };
                 tally.take(moved)?;
             }
-            carried.end(&target, &mut tally)?;
+            carried.end(&target.spot, &mut tally)?;
             Ok(tally.exit())
         })
     }
@@ -127,19 +140,21 @@ impl Mv {
             })
     }
 
-    /// Copies, and notes what is to be removed.
+    /// Copies, into `target` or in its place, and notes what is to be removed.
     fn carry(
         &self,
         volumes: &mut Volumes,
-        (from, arg): (&Spot, &OsStr),
-        (target, target_arg, into): (&Spot, &OsStr, bool),
+        arg: &Argument<'_>,
+        target: &Argument<'_>,
+        into: bool,
         carried: &mut Carried,
     ) -> Done {
+        let from = &arg.spot;
         let source = from.kind()?;
         let end = if into {
-            target.join(&from.name()?)
+            target.spot.join(&from.name()?)
         } else {
-            target.clone()
+            target.spot.clone()
         };
         self.check_end(from, source, &end)?;
         if carried
@@ -152,7 +167,7 @@ impl Mv {
             return Err(Fail::new(Exit::Failed, line));
         }
         // A copy would leave a target that is there in place of a directory alone.
-        let copy = Cp::moving(arg.to_owned(), target_arg.to_owned());
+        let copy = Cp::moving(arg.text.to_owned(), target.text.to_owned());
         let exit = copy.within(volumes, &mut carried.trip)?;
         if exit != Exit::Done {
             return Err(Fail::new(
