@@ -5,9 +5,7 @@ use crate::run::root;
 use syn::visit::Visit;
 
 /// Crates that have some: how many. They may become fewer, and are lowered here then.
-const TUPLES: &[(&str, usize)] = &[
-    ("crates/volary-test", 16),
-];
+const TUPLES: &[(&str, usize)] = &[("crates/volary-test", 16)];
 
 #[test]
 fn no_more_parameters_are_tuples_than_were() {
