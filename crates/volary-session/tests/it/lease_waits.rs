@@ -2,7 +2,7 @@
 
 use crate::leases::{ALL, NONE, R, RH, RHW, RW, held, key, open, setup, shared, sink_of};
 use crate::{Make, NOW, kind, root};
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -202,20 +202,22 @@ fn those_who_are_woken_for_nothing_wait_no_longer() {
     let (sink, _breaks) = sink_of(false);
     let one = open(&s, node, key(1, 1));
     s.lease(one, key(1, 1), RHW, sink).unwrap();
-    let is_done = AtomicBool::new(false);
-    let wakes = AtomicUsize::new(0);
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
+    let (done, is_done) = channel();
+    let wakes = std::thread::scope(|scope| {
+        let volume = &volume;
+        let waking = scope.spawn(move || {
+            let mut wakes = 0;
             // At most for 20 s: a hundred times the limit.
-            while !is_done.load(Ordering::SeqCst) && wakes.fetch_add(1, Ordering::SeqCst) < 4000 {
+            while wakes < 4000 && is_done.recv_timeout(Duration::from_millis(5)).is_err() {
                 volume.wake_waiting();
-                std::thread::sleep(Duration::from_millis(5));
+                wakes += 1;
             }
+            wakes
         });
         s.open(node, Mode::Read).unwrap();
-        is_done.store(true, Ordering::SeqCst);
+        done.send(()).unwrap();
+        waking.join().unwrap()
     });
-    let wakes = wakes.load(Ordering::SeqCst);
     assert!((2..1000).contains(&wakes), "{wakes}");
 }
 
