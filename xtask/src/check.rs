@@ -17,6 +17,12 @@ pub(crate) fn gate() -> Result<()> {
     docs.env("RUSTDOCFLAGS", "-D warnings").run()
 }
 
+/// The house rules, with their figures. A rule that is broken says where.
+pub(crate) fn tidy() -> Result<()> {
+    let tests = "tidy:: --nocapture --test-threads 1";
+    Step::new(&format!("cargo test --quiet --package xtask -- {tests}")).run()
+}
+
 /// The format of the code.
 pub(crate) fn format() -> Result<()> {
     Step::new("cargo fmt --all --check").run()

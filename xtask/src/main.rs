@@ -41,6 +41,7 @@ cargo xtask COMMAND
                    every crate to crates.io, in order
   book             the book (book/src, the pages, the help of each command) as HTML in target/book
   ledger           LEDGER.md, from ledger.toml
+  tidy             the house rules alone, with their figures: circles, large types, names, tuples
   python           the Python package: built, installed and tested
   tools            installs what `test` needs, and says what it found
 ";
@@ -68,6 +69,7 @@ fn main() -> Result<()> {
         ["publish", "--dry-run"] => release::publish(true),
         ["book"] => book::build(),
         ["ledger"] => ledger::write(),
+        ["tidy"] => check::tidy(),
         ["python"] => python::check("gate"),
         ["tools"] => tools::install(),
         ["help" | "--help" | "-h"] => {

@@ -541,6 +541,22 @@ fn files_below(dir: &Path, extension: &str) -> Vec<PathBuf> {
     found
 }
 
+/// Returns the folders of the program's crates.
+fn crates() -> Vec<PathBuf> {
+    let folder = |dir| std::fs::read_dir(root().join(dir)).expect("crates");
+    let all = ["crates", "drivers", "servers"]
+        .into_iter()
+        .flat_map(folder);
+    let mut all: Vec<_> = all.map(|entry| entry.expect("entry").path()).collect();
+    all.sort();
+    all
+}
+
+/// Tells a figure, for `cargo xtask tidy`.
+fn tell(what: &str, count: usize) {
+    println!("{count:6} {what}");
+}
+
 fn relative(path: &Path) -> String {
     path.strip_prefix(root())
         .unwrap_or(path)

@@ -62,17 +62,17 @@ pub struct LeaseBreak {
     pub must_ack: bool,
 }
 
-/// A client that has logged on; several threads can use it.
+/// A user's way to a share over a connection: what asks. Several threads can use it.
 #[derive(Clone)]
-pub struct Client {
-    pub(crate) connection: Arc<Connection>,
+pub(crate) struct Link {
+    connection: Arc<Connection>,
     session: u64,
     tree: u32,
     key: Option<[u8; 16]>,
 }
 
 /// A connection: its sending side, and the replies that were received and not yet taken.
-pub(crate) struct Connection {
+struct Connection {
     sending: Mutex<Sending>,
     heard: Mutex<Heard>,
     more: Condvar,
@@ -97,7 +97,7 @@ impl Connection {
     }
 
     /// Returns whether the final reply to a request has arrived.
-    pub(crate) fn has_reply(&self, id: u64) -> bool {
+    fn has_reply(&self, id: u64) -> bool {
         self.heard.lock().replies.contains_key(&id)
     }
 
@@ -123,13 +123,12 @@ impl Drop for Connection {
     }
 }
 
-impl Client {
-    /// Logs on and connects to a share; `guid` identifies the client. The receiver returns the
-    /// breaks of leases.
+impl Link {
+    /// Logs on and connects to a share.
     ///
     /// # Errors
-    /// Those of the logon, of the share, and of the connection.
-    pub fn connect(
+    /// As [`Client::connect`](crate::Client::connect).
+    pub(crate) fn connect(
         address: SocketAddr,
         user: &str,
         password: &str,
@@ -147,16 +146,16 @@ impl Client {
         let (tell, breaks) = channel();
         let weak = Arc::downgrade(&connection);
         thread::spawn(move || hear(hearing, &weak, &tell));
-        let mut client = Self {
+        let mut link = Self {
             connection,
             session: 0,
             tree: 0,
             key: None,
         };
-        client.negotiate(guid)?;
-        client.log_on(user, password)?;
-        client.join(share)?;
-        Ok((client, breaks))
+        link.negotiate(guid)?;
+        link.log_on(user, password)?;
+        link.join(share)?;
+        Ok((link, breaks))
     }
 
     fn negotiate(&self, guid: [u8; 16]) -> Result<(), Fail> {
@@ -195,17 +194,14 @@ impl Client {
         Ok(())
     }
 
-    /// Ends the session; the connection stays.
-    ///
-    /// # Errors
-    /// The server's status.
-    pub fn log_off(&self) -> Result<(), Fail> {
-        self.ask(command::LOGOFF, &Body::new(4).u16(0)).map(drop)
+    /// Closes the connection, as if the client had died.
+    pub(crate) fn hang_up(&self) {
+        self.connection.hang_up();
     }
 
-    /// Closes the connection, as if the client had died.
-    pub fn hang_up(&self) {
-        self.connection.hang_up();
+    /// Returns whether the final reply to a request has arrived.
+    pub(crate) fn has_reply(&self, id: u64) -> bool {
+        self.connection.has_reply(id)
     }
 
     /// Sends a request and returns the whole reply, including the header.

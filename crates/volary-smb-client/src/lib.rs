@@ -16,8 +16,8 @@ mod logon;
 mod requests;
 pub mod wire;
 
-pub use conn::{Client, Fail, LeaseBreak};
-pub use requests::{How, Listed, Open, Opened, Watching};
+pub use conn::{Fail, LeaseBreak};
+pub use requests::{Client, How, Listed, Open, Opened, Watching};
 
 /// Status codes that callers check (MS-ERREF 2.3).
 pub mod status {

@@ -1,9 +1,11 @@
 //! The requests of a client. Paths are relative to the share's root, with `\`.
 
-use crate::conn::{Client, Fail, RELATED, command, part};
+use crate::conn::{Fail, LeaseBreak, Link, RELATED, command, part};
 use crate::wire::{Body, HEADER_LEN, u16_at, u32_at, u64_at, utf16};
 use crate::{access, disposition, status};
+use std::net::SocketAddr;
 use std::ops::Range;
+use std::sync::mpsc::Receiver;
 
 /// `FileId`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -62,11 +64,47 @@ impl How {
     }
 }
 
+/// A client that has logged on; several threads can use it.
+#[derive(Clone)]
+pub struct Client {
+    link: Link,
+}
+
 impl Client {
+    /// Logs on and connects to a share; `guid` identifies the client. The receiver returns the
+    /// breaks of leases.
+    ///
+    /// # Errors
+    /// Those of the logon, of the share, and of the connection.
+    pub fn connect(
+        address: SocketAddr,
+        user: &str,
+        password: &str,
+        share: &str,
+        guid: [u8; 16],
+    ) -> Result<(Self, Receiver<LeaseBreak>), Fail> {
+        let (link, breaks) = Link::connect(address, user, password, share, guid)?;
+        Ok((Self { link }, breaks))
+    }
+
+    /// Ends the session; the connection stays.
+    ///
+    /// # Errors
+    /// The server's status.
+    pub fn log_off(&self) -> Result<(), Fail> {
+        let body = Body::new(4).u16(0);
+        self.link.ask(command::LOGOFF, &body).map(drop)
+    }
+
+    /// Closes the connection, as if the client had died.
+    pub fn hang_up(&self) {
+        self.link.hang_up();
+    }
+
     /// # Errors
     /// The server's status.
     pub fn open(&self, path: &str, how: &How) -> Result<Opened, Fail> {
-        let reply = self.ask(command::CREATE, &create(path, how))?;
+        let reply = self.link.ask(command::CREATE, &create(path, how))?;
         Ok(Opened {
             open: Open(reply[128..144].try_into().expect("an id")),
             size: u64_at(&reply, 112),
@@ -78,20 +116,20 @@ impl Client {
     /// The server's status.
     pub fn close(&self, open: Open) -> Result<(), Fail> {
         let body = Body::new(24).u16(0).u32(0).bytes(&open.0);
-        self.ask(command::CLOSE, &body).map(drop)
+        self.link.ask(command::CLOSE, &body).map(drop)
     }
 
     /// # Errors
     /// The server's status.
     pub fn flush(&self, open: Open) -> Result<(), Fail> {
         let body = Body::new(24).u16(0).u32(0).bytes(&open.0);
-        self.ask(command::FLUSH, &body).map(drop)
+        self.link.ask(command::FLUSH, &body).map(drop)
     }
 
     /// # Errors
     /// The server's status.
     pub fn echo(&self) -> Result<(), Fail> {
-        self.ask(command::ECHO, &Body::new(4).u16(0)).map(drop)
+        self.link.ask(command::ECHO, &Body::new(4).u16(0)).map(drop)
     }
 
     /// Reads `len` bytes; fewer only at the end of the file.
@@ -105,7 +143,7 @@ impl Client {
             let at = offset + all.len() as u64;
             let body = Body::new(49).u16(0x50).u32(want as u32).u64(at);
             let body = body.bytes(&open.0).u32(0).u32(0).zeros(9);
-            let reply = match self.ask(command::READ, &body) {
+            let reply = match self.link.ask(command::READ, &body) {
                 Err(Fail::Status(status::END_OF_FILE)) => return Ok(all),
                 reply => reply?,
             };
@@ -126,7 +164,7 @@ impl Client {
             let body = Body::new(49).u16(HEADER_LEN as u16 + 48);
             let body = body.u32(chunk.len() as u32).u64(at).bytes(&open.0);
             let body = body.u32(0).u32(0).u32(0).u32(0).bytes(chunk);
-            let reply = self.ask(command::WRITE, &body)?;
+            let reply = self.link.ask(command::WRITE, &body)?;
             assert_eq!(u32_at(&reply, 68) as usize, chunk.len(), "all is written");
         }
         Ok(())
@@ -178,7 +216,7 @@ impl Client {
         let body = Body::new(48).u16(1).u32(0).bytes(&open.0);
         let body = body.u64(bytes.start).u64(bytes.end - bytes.start);
         let body = body.u32(flags).u32(0).zeros(padding);
-        self.ask(command::LOCK, &body).map(drop)
+        self.link.ask(command::LOCK, &body).map(drop)
     }
 
     /// Sets whether the file is removed with its last open.
@@ -233,7 +271,8 @@ impl Client {
     fn setting(&self, open: Open, kind: u8, class: u8, more: u32, data: &[u8]) -> Result<(), Fail> {
         let body = Body::new(33).u8(kind).u8(class).u32(data.len() as u32);
         let body = body.u16(HEADER_LEN as u16 + 32).u16(0).u32(more);
-        self.ask(command::SET_INFO, &body.bytes(&open.0).bytes(data))
+        self.link
+            .ask(command::SET_INFO, &body.bytes(&open.0).bytes(data))
             .map(drop)
     }
 
@@ -242,7 +281,9 @@ impl Client {
     /// # Errors
     /// The server's status.
     pub fn query(&self, open: Open, kind: u8, class: u8) -> Result<Vec<u8>, Fail> {
-        let reply = self.ask(command::QUERY_INFO, &query_info(&open.0, kind, class))?;
+        let reply = self
+            .link
+            .ask(command::QUERY_INFO, &query_info(&open.0, kind, class))?;
         Ok(information(&reply))
     }
 
@@ -253,7 +294,7 @@ impl Client {
     /// The server's status.
     pub fn query_at(&self, path: &str, how: &How, kind: u8, class: u8) -> Result<Vec<u8>, Fail> {
         let close = Body::new(24).u16(0).u32(0).bytes(&RELATED);
-        let replies = self.ask_related(&[
+        let replies = self.link.ask_related(&[
             (command::CREATE, create(path, how)),
             (command::QUERY_INFO, query_info(&RELATED, kind, class)),
             (command::CLOSE, close),
@@ -318,7 +359,7 @@ impl Client {
                 .bytes(&dir.0);
             let body = body.u16(HEADER_LEN as u16 + 32).u16(pattern.len() as u16);
             let body = body.u32(IO_MAX as u32).bytes(&pattern);
-            let reply = match self.ask(command::QUERY_DIRECTORY, &body) {
+            let reply = match self.link.ask(command::QUERY_DIRECTORY, &body) {
                 Err(Fail::Status(status::NO_MORE_FILES)) => return Ok(all),
                 reply => reply?,
             };
@@ -359,7 +400,7 @@ impl Client {
         let body = Body::new(57).u16(0).u32(code).bytes(&open.0);
         let body = body.u32(INPUT_AT).u32(input.len() as u32).u32(0);
         let body = body.u32(0).u32(0).u32(0).u32(1).u32(0).bytes(input);
-        self.ask(command::IOCTL, &body).map(drop)
+        self.link.ask(command::IOCTL, &body).map(drop)
     }
 
     /// Requests one notification of a change of a directory's entries.
@@ -389,12 +430,12 @@ impl Client {
         let dir = self.open(path, &how)?.open;
         let body = Body::new(32).u16(flags).u32(IO_MAX as u32).bytes(&dir.0);
         let body = body.u32(OF_WHAT).u32(0);
-        Ok(Watching(self.send(command::CHANGE_NOTIFY, &body)?))
+        Ok(Watching(self.link.send(command::CHANGE_NOTIFY, &body)?))
     }
 
     /// Returns whether the notification has arrived.
     pub fn was_told(&self, watching: &Watching) -> bool {
-        self.connection.has_reply(watching.0)
+        self.link.has_reply(watching.0)
     }
 
     /// Acknowledges the break of a lease, and keeps the state `keeps`.
@@ -403,7 +444,7 @@ impl Client {
     /// The server's status.
     pub fn acknowledge(&self, key: [u8; 16], keeps: u32) -> Result<(), Fail> {
         let body = Body::new(36).u16(0).u32(0).bytes(&key).u32(keeps).u64(0);
-        self.ask(command::OPLOCK_BREAK, &body).map(drop)
+        self.link.ask(command::OPLOCK_BREAK, &body).map(drop)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Words that are not used, for the field has another one. GLOSSARY.md has those that are.
 
-use super::{relative, sources};
+use super::{relative, sources, tell};
 use syn::visit::Visit;
 
 /// What no type, module, function or field is called, and what it is called.
@@ -21,6 +21,10 @@ fn nothing_is_called_by_a_word_for_which_the_field_has_another() {
             }));
         }
     }
+    tell(
+        "names by a word for which the field has another",
+        wrong.len(),
+    );
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
