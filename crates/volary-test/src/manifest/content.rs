@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn what_is_sparse_reads_as_if_all_of_it_were_there() {
-        let mut all = vec![0; 100];
+        let mut all = [0; 100];
         all[..3].copy_from_slice(b"abc");
         all[50..52].copy_from_slice(b"de");
         let parts = vec![(0, Arc::from(*b"abc")), (50, Arc::from(*b"de"))];
