@@ -4,7 +4,7 @@ use crate::attached::operations::{Attached, Mounted};
 use crate::calls::export::Export;
 use crate::known::attr_cache::tick;
 use crate::location::{Location, NfsOptions};
-use crate::opens::nlm::Nlm;
+use crate::opens::nlm::{Nlm, Whose};
 use crate::server::info::Root;
 use crate::server::mount::{Mount, ask_port, has, own_cred, seed};
 use crate::server::peer::{Call, Peer, Way};
@@ -161,9 +161,10 @@ impl Found {
         if self.lock.is_some() {
             info.caps = info.caps.with(Caps::SHARED_LOCKS);
         }
+        let whose_locks = Whose::new(way.machine.clone())?;
         let mounted = Mounted {
             export: Export::new(self.nfs, options.timeout, options.read_only),
-            nlm: self.lock.map(|peer| Nlm::new(peer, way.machine.clone())),
+            nlm: self.lock.map(|peer| Nlm::new(peer, whose_locks)),
             mount: self.mount,
             root: (self.root, attr, asked),
             info,

@@ -29,8 +29,8 @@ impl Locks {
     pub(crate) fn new(export: Arc<Export>, nlm: Nlm, timeout: Duration) -> Self {
         Self {
             claims: Arc::new(Claims::new(export, nlm.clone())),
+            owners: Owners::after(nlm.before_owners()),
             nlm,
-            owners: Owners::default(),
             timeout,
         }
     }

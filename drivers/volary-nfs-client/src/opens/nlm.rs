@@ -58,13 +58,41 @@ impl Range {
 #[derive(Clone)]
 pub(crate) struct Nlm {
     peer: Arc<Peer>,
-    /// The name of this host.
+    whose: Arc<Whose>,
+}
+
+/// Whose locks an attachment takes.
+pub(crate) struct Whose {
+    /// The name of this host, which may have other attachments.
     machine: Arc<[u8]>,
+    /// A random number, which tells this attachment from others.
+    attachment: u64,
+}
+
+impl Whose {
+    /// # Errors
+    /// `Io` if the host gives no random numbers.
+    pub(crate) fn new(machine: Arc<[u8]>) -> Result<Self> {
+        let attachment = getrandom::u64().map_err(|e| fail::io(format!("random numbers: {e}")))?;
+        Ok(Self {
+            machine,
+            attachment,
+        })
+    }
 }
 
 impl Nlm {
-    pub(crate) fn new(peer: Arc<Peer>, machine: Arc<[u8]>) -> Self {
-        Self { peer, machine }
+    pub(crate) fn new(peer: Arc<Peer>, whose: Whose) -> Self {
+        Self {
+            peer,
+            whose: Arc::new(whose),
+        }
+    }
+
+    /// Returns the number that comes before those of this attachment's lock owners.
+    pub(crate) fn before_owners(&self) -> u32 {
+        // The lower half of a random number is one too.
+        self.whose.attachment as u32
     }
 
     /// Closes all connections.
@@ -116,11 +144,13 @@ impl Nlm {
     }
 
     fn put(&self, out: &mut Output, node: &Node, range: &Range) {
-        let machine = &self.machine;
+        let Whose {
+            machine,
+            attachment,
+        } = &*self.whose;
         out.opaque(machine);
         node.fh.write(out);
-        let mut name = range.svid.to_string().into_bytes();
-        name.push(b'@');
+        let mut name = format!("{}-{attachment:016x}@", range.svid).into_bytes();
         name.extend_from_slice(machine);
         out.opaque(&name);
         out.u32(range.svid);

@@ -1,15 +1,16 @@
 //! Lock owners: each has its own number at the server, for as long as an open exists through which
 //! it locked.
+//!
+//! A server tells owners of one machine apart by their numbers, some by nothing else. So each
+//! attachment counts from a number of its own: others of this host are other owners.
 
 use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
 use volary_core::OpenId;
 
 /// The owners of locks.
-#[derive(Default)]
 pub(crate) struct Owners(Mutex<State>);
 
-#[derive(Default)]
 struct State {
     numbers: HashMap<u64, Owner>,
     by_open: HashMap<OpenId, HashSet<u64>>,
@@ -23,6 +24,15 @@ struct Owner {
 }
 
 impl Owners {
+    /// Returns no owners yet. The first one's number comes after `last`.
+    pub(crate) fn after(last: u32) -> Self {
+        Self(Mutex::new(State {
+            numbers: HashMap::new(),
+            by_open: HashMap::new(),
+            last,
+        }))
+    }
+
     /// Returns the number of an owner that locks through an open.
     pub(crate) fn svid(&self, open: OpenId, owner: u64) -> u32 {
         let owners = &mut *self.0.lock();
@@ -63,7 +73,7 @@ mod tests {
 
     #[test]
     fn an_owner_has_one_number_while_an_open_of_its_is_there() {
-        let owners = Owners::default();
+        let owners = Owners::after(u32::MAX);
         let (a, b) = (OpenId(1), OpenId(2));
         let first = owners.svid(a, 77);
         assert_eq!(owners.svid(a, 77), first);

@@ -1,7 +1,8 @@
 //! What an export is beside a volume: shared with others, and gone now and then.
 
+use crate::fake::{Fake, Say};
 use crate::served::{NAME, Served, attach_fat, fat};
-use crate::side::{Side, cx};
+use crate::side::{Side, cx, export_at};
 use volary_core::{Caps, Cred, Kind, Lock, Mode, OpenId, Options};
 use volary_nfs_client::{Location, NfsOptions};
 
@@ -124,6 +125,63 @@ fn locks_are_seen_by_other_clients() {
     };
     let without = served.attach(&without).expect("the export");
     assert!(!without.caps().has(Caps::SHARED_LOCKS));
+}
+
+#[test]
+fn attachments_of_one_host_are_other_owners() {
+    let served = Served::mem();
+    let (a, b) = (side(&served), side(&served));
+    let of_a = a.create("f");
+    let node = b.find("f");
+    let of_b = b.0.open(&b.cx(), node, Mode::ReadWrite).expect("open");
+    lock(&a, of_a, 1, 0, Some(true)).expect("lock");
+    assert_eq!(lock(&b, of_b, 1, 0, Some(true)).unwrap_err(), Kind::Locked);
+    lock(&b, of_b, 1, 0, None).expect("nothing of its own to unlock");
+    assert_eq!(lock(&b, of_b, 1, 0, Some(true)).unwrap_err(), Kind::Locked);
+    b.0.close(&b.cx(), of_b).expect("close");
+    let of_b = b.0.open(&b.cx(), node, Mode::ReadWrite).expect("open");
+    let held = lock(&b, of_b, 1, 0, Some(true));
+    assert_eq!(held.unwrap_err(), Kind::Locked, "the close of another");
+    lock(&a, of_a, 1, 0, None).expect("unlock");
+    lock(&b, of_b, 1, 0, Some(true)).expect("lock");
+}
+
+#[test]
+fn lock_owners_have_numbers_of_their_attachment() {
+    // Linux tells owners of one host apart by their numbers alone.
+    const NLM: u32 = 100_021;
+    let fake = Fake::start(|asked| {
+        // The cookie of the call, and DENIED.
+        let denied = [
+            &6_u32.to_be_bytes()[..],
+            b"volary\0\0",
+            &1_u32.to_be_bytes(),
+        ]
+        .concat();
+        (asked.program == NLM && asked.procedure == 2).then_some(Say::Results(denied))
+    });
+    for _ in 0..2 {
+        let a = Side(export_at(fake.address, &NfsOptions::default()).expect("the export"));
+        let open = a.0.open(&a.cx(), a.find("file"), Mode::Read).expect("open");
+        assert_eq!(lock(&a, open, 1, 0, Some(true)).unwrap_err(), Kind::Locked);
+    }
+    let asked = fake.asked.lock();
+    let of_locks = asked
+        .iter()
+        .filter(|a| (a.program, a.procedure) == (NLM, 2));
+    let svids = of_locks.map(|asked| {
+        let mut input = volary_rpc::Input::new(&asked.args);
+        input.opaque(100).expect("the cookie");
+        input.bool().expect("whether to block");
+        input.bool().expect("whether it is exclusive");
+        for of in ["machine", "handle", "owner"] {
+            input.opaque(1024).expect(of);
+        }
+        input.u32().expect("the number")
+    });
+    let svids: Vec<u32> = svids.collect();
+    assert_eq!(svids.len(), 2);
+    assert_ne!(svids[0], svids[1]);
 }
 
 #[test]
