@@ -12,6 +12,8 @@ mod links;
 mod linux;
 #[path = "it/python.rs"]
 mod python;
+#[path = "it/searches.rs"]
+mod searches;
 #[path = "it/served.rs"]
 mod served;
 #[path = "it/smbclient.rs"]

@@ -23,6 +23,8 @@ const PATTERN_MAX: u16 = 2 * 2 * 255;
 /// Entries that are read at once, and the bytes of their names.
 const ENTRIES: usize = 256;
 const NAMES: usize = 16 << 10;
+/// Entries that are read at once where one is wanted.
+const FEW_ENTRIES: usize = 64;
 
 /// Answers QUERY_DIRECTORY.
 pub(crate) fn query_directory(call: &mut Call<'_>) -> Answer {
@@ -63,6 +65,7 @@ pub(crate) fn query_directory(call: &mut Call<'_>) -> Answer {
         file: &file,
         list: DirList::new(level, max),
         level,
+        max,
         single: flags & SINGLE != 0,
     };
     listing.fill(scan)?;
@@ -95,6 +98,8 @@ struct Listing<'a> {
     file: &'a File,
     list: DirList,
     level: DirLevel,
+    /// The most bytes of the reply.
+    max: usize,
     single: bool,
 }
 
@@ -110,12 +115,11 @@ impl Listing<'_> {
         if self.dots(scan)? == Room::Full {
             return Ok(());
         }
+        if scan.pattern.is_plain() {
+            return self.one(scan);
+        }
         while !scan.ended {
-            let count = if self.single || scan.pattern.is_plain() {
-                64
-            } else {
-                ENTRIES
-            };
+            let count = if self.single { FEW_ENTRIES } else { ENTRIES };
             self.call.check_search(self.looked_at)?;
             let mut buf = DirBuf::new(count, NAMES, self.level.has_facts());
             let end = self.session.readdir(self.file.open, scan.place, &mut buf)?;
@@ -128,6 +132,32 @@ impl Listing<'_> {
                 scan.place = entry.next;
                 if self.single && !self.list.is_empty() {
                     return Ok(());
+                }
+            }
+            scan.ended = end || buf.is_empty();
+        }
+        Ok(())
+    }
+
+    /// Adds the one entry that a name without wildcards means, which is the entry that the name
+    /// means in a path: the one of that spelling, else the first that matches.
+    fn one(&mut self, scan: &mut Scan) -> Result<(), Failure> {
+        let mut place = scan.place;
+        while !scan.ended {
+            self.call.check_search(self.looked_at)?;
+            let mut buf = DirBuf::new(FEW_ENTRIES, NAMES, self.level.has_facts());
+            let end = self.session.readdir(self.file.open, place, &mut buf)?;
+            for entry in buf.iter() {
+                place = entry.next;
+                self.looked_at = self.looked_at.saturating_add(1);
+                if scan.pattern.is_spelled(&shown(entry.name)) {
+                    self.list = DirList::new(self.level, self.max);
+                    self.entry(&scan.pattern, &entry)?;
+                    scan.ended = true;
+                    return Ok(());
+                }
+                if self.list.is_empty() {
+                    self.entry(&scan.pattern, &entry)?;
                 }
             }
             scan.ended = end || buf.is_empty();

@@ -11,6 +11,7 @@ use volary_core::fold_char;
 /// A search pattern, with its case folded as for comparing names.
 #[derive(Debug)]
 pub(crate) struct Pattern {
+    given: String,
     chars: Vec<char>,
     /// Whether it has a wildcard.
     wild: bool,
@@ -25,12 +26,21 @@ impl Pattern {
         };
         let chars: Vec<char> = pattern.chars().map(fold_char).collect();
         let wild = chars.iter().any(|c| is_wild(*c));
-        Self { chars, wild }
+        Self {
+            given: pattern.to_owned(),
+            chars,
+            wild,
+        }
     }
 
     /// Returns whether it matches only one name.
     pub(crate) fn is_plain(&self) -> bool {
         !self.wild
+    }
+
+    /// Returns whether it is this name, with its case.
+    pub(crate) fn is_spelled(&self, name: &[u8]) -> bool {
+        self.given.as_bytes() == name
     }
 
     /// Returns whether it matches every name.
