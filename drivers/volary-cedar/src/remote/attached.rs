@@ -96,6 +96,18 @@ impl CachedFs {
         Error::note(Kind::Io, words)
     }
 
+    /// Checks that all names of a remote's directory were seen at some time.
+    ///
+    /// # Errors
+    /// `Io` if it was never listed, while the remote is not to be asked.
+    pub(crate) fn must_be_listed(&self, dir: NodeId) -> Result<()> {
+        let far = self.far(dir)?.and_then(|head| head.far);
+        match far.is_some_and(|far| far.whole) {
+            true => Ok(()),
+            false => Err(self.not_here()),
+        }
+    }
+
     /// # Errors
     /// `ReadOnly` for a node of the remote.
     pub(crate) fn must_be_own(&self, node: NodeId) -> Result<()> {
@@ -143,7 +155,11 @@ impl CachedFs {
 
     // ---- Directories ----
 
-    /// Fetches the names of a remote's directory, as they are there now.
+    /// Fetches the names of a remote's directory, as they are there now; keeps those that are here
+    /// if the remote cannot be reached.
+    ///
+    /// # Errors
+    /// As [`must_be_listed`](Self::must_be_listed) without the remote; what that answers.
     pub(crate) fn list(&self, cx: &Ctx<'_>, dir: u64) -> Result<()> {
         let listed = self.ask(cx, dir, |fs, node| {
             let far = fs.getattr(cx, node)?;
@@ -159,7 +175,7 @@ impl CachedFs {
                 let mut state = self.local.to_change()?;
                 FarNodes::of(&mut state.files).end_listing(cx, dir, &seen, &far)
             }
-            None => Ok(()),
+            None => self.must_be_listed(node_id(dir)?),
         }
     }
 

@@ -70,7 +70,10 @@ impl FileSystem for CachedFs {
                 self.connection.know(uid_of(entry.node)?, found.node);
                 Ok(entry)
             }
-            Ok(None) => self.local.lookup(cx, dir, name),
+            Ok(None) => match self.local.lookup(cx, dir, name) {
+                Err(e) if e == Kind::NotFound => self.must_be_listed(dir).and(Err(e)),
+                found => found,
+            },
             Err(e) if e == Kind::NotFound => {
                 let mut state = self.local.to_change()?;
                 Links::of(&mut state.files).forget_name(head.uid, name.as_bytes(), cx.now)?;

@@ -4,7 +4,8 @@
 //! A node of the remote has what a head has, as the remote last said it, and a [`Far`].
 //! It is *away* while its content is not here, and *whole* when all of it is: of a file
 //! the bytes, of a directory the names, of a symlink the target. What is whole agrees with
-//! what was [`Seen`] of the remote's node; once that is another, it is away again.
+//! what was [`Seen`] of the remote's node; once that is another, it is away again. A directory
+//! stays whole when it changes: its names are those of its last listing, and those seen since.
 //!
 //! A node of the remote that has a path of its own (part 2, of what is no symlink) is a
 //! *link*: it may have any name in a local directory. All others are under the directory
@@ -182,7 +183,7 @@ impl<'a> Links<'a> {
             _ => {}
         }
         new.far = Some(Far {
-            whole: false,
+            whole: old.whole && head.is_dir() && is_of(head, far),
             seen,
             used: old.used,
         });

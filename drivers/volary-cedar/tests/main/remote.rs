@@ -227,11 +227,49 @@ fn what_is_not_here_is_not_to_be_had_without_the_remote() {
     pair.cut(true);
     assert_eq!(get(&pair.fs, 1, "readme").unwrap(), b"read me");
     assert_eq!(get(&pair.fs, 1, "docs/large").unwrap_err(), Kind::Io);
-    assert_eq!(get(&pair.fs, 1, "docs/old").unwrap_err(), Kind::NotFound);
+    let unseen = get(&pair.fs, 1, "docs/old").unwrap_err();
+    assert_eq!(unseen, Kind::Io, "docs was never listed");
     pair.cut(false);
     // It is asked again after some seconds.
     assert_eq!(get(&pair.fs, 2, "docs/large").unwrap_err(), Kind::Io);
     assert_eq!(get(&pair.fs, 9, "docs/large").unwrap(), bytes(700_000, 1));
+    pair.end();
+}
+
+/// Returns the names in a directory, in order.
+fn names(fs: &Fs, secs: i64, dir: &str) -> Result<Vec<Vec<u8>>> {
+    let dir = node(fs, secs, dir)?;
+    later(secs, |cx| {
+        let open = fs.open(cx, dir, Mode::Read)?;
+        let mut buf = DirBuf::new(100, 8000, false);
+        let read = fs.readdir(cx, open, Cookie::START, &mut buf);
+        fs.close(cx, open)?;
+        read.map(|_| buf.iter().map(|entry| entry.name.to_vec()).collect())
+    })
+}
+
+#[test]
+fn a_directory_that_was_never_listed_is_not_empty_without_the_remote() {
+    let mut pair = Pair::cache();
+    plant(&pair.far);
+    node(&pair.fs, 0, "docs/old").unwrap();
+    let all = names(&pair.fs, 0, "docs").unwrap();
+    assert_eq!(all.len(), 2);
+    put(&pair.far, 10, "docs/new", b"");
+    // A look at a directory that changed does not take its names.
+    let docs = node(&pair.fs, 11, "docs").unwrap();
+    later(11, |cx| pair.fs.getattr(cx, docs)).unwrap();
+    pair.cut(true);
+    for (secs, dir) in [(12, ""), (12, "docs/old")] {
+        let e = names(&pair.fs, secs, dir).unwrap_err();
+        assert!(e == Kind::Io && e.to_string().contains("not here"), "{e}");
+    }
+    assert_eq!(names(&pair.fs, 12, "docs").unwrap(), all);
+    assert_eq!(node(&pair.fs, 12, "none").unwrap_err(), Kind::Io);
+    assert_eq!(node(&pair.fs, 12, "docs/none").unwrap_err(), Kind::NotFound);
+    pair.again(false);
+    assert_eq!(names(&pair.fs, 13, "").unwrap_err(), Kind::Io);
+    assert_eq!(names(&pair.fs, 13, "docs").unwrap(), all);
     pair.end();
 }
 
