@@ -56,6 +56,11 @@ impl Told {
         self.caps.has(Caps::HOLES) && self.caps.has(Caps::EXTENTS)
     }
 
+    /// Returns whether others change the volume, and nobody tells of that.
+    pub(crate) fn hears_no_changes(&self) -> bool {
+        !self.wishes.sole && !self.caps.has(Caps::WATCH)
+    }
+
     /// Returns attributes in the kernel's form.
     pub(crate) fn attr(&self, attr: &Attr) -> FileAttr {
         types::file_attr(attr, self.nodes.number(attr.node))

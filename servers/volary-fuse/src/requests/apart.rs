@@ -86,6 +86,9 @@ impl Served {
         let waits = self.may_wait(self.node(node));
         self.work(waits, req, move |server, req| {
             let answer = server.answer(Kind::Open, || server.open_file(req, node, flags));
+            if answer.is_ok() && server.told.hears_no_changes() {
+                server.look_anew(node);
+            }
             reply_open(reply, answer, server.told.file_flags(node));
         });
     }

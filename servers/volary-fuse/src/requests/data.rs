@@ -36,6 +36,16 @@ impl Server {
         self.sessions.of(req).open(node, mode)
     }
 
+    /// Lets the kernel ask for the attributes of a file again that was just opened. The open may
+    /// have found other content, of which a read would give no more than the size from before.
+    pub(crate) fn look_anew(&self, node: INodeNo) {
+        if let Some(notifier) = self.notifier.get() {
+            // A negative offset drops only the attributes. An error does not matter: the kernel
+            // need not drop what it does not know.
+            let _ = notifier.inval_inode(node, -1, 0);
+        }
+    }
+
     /// Reads a part, and passes the bytes to `take`.
     pub(crate) fn read_part<T>(
         &self,

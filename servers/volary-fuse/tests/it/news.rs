@@ -6,11 +6,12 @@ use crate::mount::{Mount, clock, memory, until, volume_of};
 use std::fs::{self, File, Metadata};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 use volary_core::{
-    Cancel, Change, Create, Cred, Ctx, Fs, Mode, Name, NodeId, RenameFlags, SetAttr,
+    Call, Cancel, Caps, Change, Create, Cred, Ctx, Fs, Layer, Mode, Name, NodeId, Op, RenameFlags,
+    Result, SetAttr,
 };
 use volary_fuse::{MountOptions, RequestKind};
 use volary_testkit::Telling;
@@ -344,4 +345,61 @@ fn what_the_driver_tells_of_is_passed_on() {
         fs.unlink(cx, fs.root(), Name::new(b"f").unwrap()).unwrap();
     });
     until("that it is gone", || kept.metadata().unwrap().nlink() == 0);
+}
+
+/// A volume that others change, of which an open is the first to see.
+struct Fetching {
+    below: Fs,
+    /// What the next open finds in this file.
+    next: Mutex<Option<(NodeId, &'static str)>>,
+}
+
+impl Layer for Fetching {
+    fn below(&self) -> &Fs {
+        &self.below
+    }
+
+    fn caps(&self) -> Caps {
+        self.below.caps().with(Caps::SHARED)
+    }
+
+    fn around<T>(&self, op: &Op<'_>, call: impl FnOnce() -> Result<T>) -> Result<T> {
+        if op.call == Call::Open
+            && let Some((node, content)) = self.next.lock().unwrap().take()
+        {
+            let (cred, cancel) = (Cred::root(), Cancel::new());
+            let cx = Ctx {
+                cred: &cred,
+                now: clock(),
+                cancel: &cancel,
+            };
+            rewrite(&self.below, &cx, node, content);
+        }
+        call()
+    }
+}
+
+/// The kernel would go by the size that it remembers for an hour.
+#[test]
+fn who_opens_a_file_reads_all_that_the_open_found() {
+    let fetching = Arc::new(Fetching {
+        below: memory(),
+        next: Mutex::default(),
+    });
+    let options = MountOptions {
+        remember: Some(Duration::from_secs(3600)),
+        ..MountOptions::default()
+    };
+    let Some(mount) = Mount::of_volume(volume_of(fetching.clone()), &options) else {
+        return;
+    };
+    fs::write(mount.at("f"), "old").unwrap();
+    let other = mount.other();
+    let f = other.lookup(other.root(), b"f").unwrap().node;
+    for content in ["longer than before", "longer than that, and than before"] {
+        assert!(stat(&mount, "f").len() < content.len() as u64);
+        *fetching.next.lock().unwrap() = Some((f, content));
+        assert_eq!(at_once(&mount.at("f")), content);
+        assert_eq!(stat(&mount, "f").len(), content.len() as u64);
+    }
 }
