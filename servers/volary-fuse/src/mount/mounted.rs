@@ -15,6 +15,7 @@ use signal_hook::iterator::{Handle, Signals};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use volary_core::{Caps, Error, Kind, Result};
 use volary_session::Volume;
@@ -45,6 +46,8 @@ pub struct Mounted {
     counts: Arc<Counts>,
     end: Arc<End>,
     signals: Option<Handle>,
+    /// Whether it was detached from its directory, where there may be another mount by now.
+    has_left: AtomicBool,
 }
 
 /// The mount point, and the process that unmounts it.
@@ -205,6 +208,7 @@ fn run(
         counts,
         end: Arc::clone(&end),
         signals,
+        has_left: AtomicBool::new(false),
     };
     let running = move || {
         // However this thread ends, threads that wait for the mount's end are woken.
@@ -254,7 +258,7 @@ impl Mounted {
     /// # Errors
     /// `Busy` if it is in use. It then stays mounted. Those of [`wait`](Self::wait).
     pub fn unmount(&self) -> Result<()> {
-        if !self.end.has_come() {
+        if self.is_in_place() {
             self.place.unmount(false)?;
         }
         self.wait()
@@ -265,10 +269,16 @@ impl Mounted {
     /// # Errors
     /// `Io`.
     pub fn unmount_lazily(&self) -> Result<()> {
-        if self.end.has_come() {
+        if !self.is_in_place() {
             return Ok(());
         }
-        self.place.unmount(true)
+        self.place.unmount(true)?;
+        self.has_left.store(true, Ordering::SeqCst);
+        Ok(())
+    }
+
+    fn is_in_place(&self) -> bool {
+        !self.end.has_come() && !self.has_left.load(Ordering::SeqCst)
     }
 
     /// Waits until the mount has ended, and the volume is detached, or all changes are durable.
@@ -282,7 +292,7 @@ impl Mounted {
 
 impl Drop for Mounted {
     fn drop(&mut self) {
-        if !self.end.has_come() {
+        if self.is_in_place() {
             match self.place.unmount(false) {
                 Ok(()) => drop(self.wait()),
                 Err(_) => drop(self.place.unmount(true)),

@@ -71,6 +71,29 @@ fn a_lazily_unmounted_file_can_be_used_until_it_is_closed() {
 }
 
 #[test]
+fn a_mount_beside_servers_is_not_waited_for_when_it_was_lazily_unmounted() {
+    if !can_mount() {
+        return;
+    }
+    let dir = TempDir::new().unwrap();
+    let volume = volume(MemOptions::sized(1 << 20));
+    let options = MountOptions::default();
+    let mounted = serve(Arc::clone(&volume), dir.path(), &options, Stop::CallBeside);
+    let mounted = mounted.unwrap();
+    let mut file = File::create_new(dir.path().join("file")).unwrap();
+    assert_eq!(mounted.unmount().unwrap_err(), Kind::Busy);
+    mounted.unmount_lazily().unwrap();
+    let next = serve(Arc::clone(&volume), dir.path(), &options, Stop::CallBeside).unwrap();
+    drop(mounted);
+    assert!(is_mounted(dir.path()), "by the next one");
+    file.write_all(b"late").unwrap();
+    next.unmount().unwrap();
+    volume.detach().unwrap();
+    let gone = file.write_all(b"later").and_then(|()| file.sync_all());
+    assert!(gone.is_err(), "the volume is detached");
+}
+
+#[test]
 fn a_signal_ends_a_server_cleanly() {
     if !can_mount() {
         return;

@@ -55,7 +55,7 @@ impl Mounts {
                 Err(e) if e.kind() == Kind::Busy => {
                     let shown = mounted.path().display();
                     warn(&format!(
-                        "{shown}: still in use; what is open there is lost"
+                        "{shown}: still in use; what is open there answers errors from now on"
                     ));
                     mounted.unmount_lazily()
                 }
