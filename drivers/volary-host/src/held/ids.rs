@@ -7,7 +7,7 @@
 //! For nodes on other file systems, the time of birth replaces the generation.
 
 use crate::held::births::{Births, Moment};
-use crate::kernel::error::from_errno;
+use crate::kernel::error::{elsewhere, from_errno};
 use crate::kernel::stat::{from_statx, look};
 use crate::kernel::sys::{self, Handle};
 use rustix::fd::{AsFd, OwnedFd};
@@ -200,15 +200,14 @@ impl Ids {
         }
         let (handle, mount) = sys::handle_at(dir, name).map_err(from_errno)?;
         if mount != self.mount {
-            return Err(Kind::CrossVolume.into());
+            return Err(elsewhere());
         }
-        self.node_of(&handle)
-            .ok_or_else(|| Kind::CrossVolume.into())
+        self.node_of(&handle).ok_or_else(elsewhere)
     }
 
     fn by_birth(&self, stat: &Statx) -> Result<NodeId> {
         if (stat.stx_dev_major, stat.stx_dev_minor) != self.device {
-            return Err(Kind::CrossVolume.into());
+            return Err(elsewhere());
         }
         let secs = stat.stx_btime.tv_sec.cast_unsigned();
         let folded = secs.wrapping_mul(1_000_003) ^ u64::from(stat.stx_btime.tv_nsec);

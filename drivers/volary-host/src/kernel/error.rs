@@ -37,6 +37,12 @@ pub(crate) fn from_errno(errno: Errno) -> Error {
     kind.into()
 }
 
+/// Returns the error for a name that leads to another file system.
+pub(crate) fn elsewhere() -> Error {
+    let words = "another file system is there, which is no part of this volume; name it by a host: of its own";
+    Error::note(Kind::CrossVolume, words)
+}
+
 /// Returns the error for a call on a node that was found before. `ENOENT` means that it is gone.
 pub(crate) fn from_errno_on_node(errno: Errno) -> Error {
     match errno {

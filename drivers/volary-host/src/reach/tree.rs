@@ -3,7 +3,7 @@
 use crate::held::attachment::Attachment;
 use crate::held::ids::Ids;
 use crate::held::nodes::{Nodes, Seen, Way};
-use crate::kernel::error::{from_errno, from_errno_on_node};
+use crate::kernel::error::{elsewhere, from_errno, from_errno_on_node};
 use crate::kernel::stat::{from_statx, look};
 use crate::reach::beneath::{Beneath, DEPTH_MAX};
 use crate::reach::resolve::{PATH, open_in, open_up};
@@ -11,6 +11,7 @@ use crate::reach::root::Root;
 use crate::reach::watch::Watchers;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{Mode as HostMode, OFlags};
+use rustix::io::Errno;
 use std::sync::Arc;
 use volary_core::{Attr, Entry, Error, FileKind, Kind, NodeId, Result};
 
@@ -232,8 +233,11 @@ impl Tree {
     /// # Errors
     /// `CrossVolume` for a mount point; those of the host.
     pub(crate) fn open_path(&self, dir: &OwnedFd, name: &[u8]) -> Result<OwnedFd> {
-        self.open_in(dir, name, PATH, HostMode::empty())
-            .map_err(from_errno)
+        let opened = self.open_in(dir, name, PATH, HostMode::empty());
+        opened.map_err(|errno| match errno {
+            Errno::XDEV => elsewhere(),
+            errno => from_errno(errno),
+        })
     }
 
     /// Opens the entry `name` of a directory: see [`open_in`].

@@ -270,7 +270,12 @@ fn what_is_mounted_beneath_is_not_of_the_volume() {
     for by_handle in [true, false] {
         let side = Side::new(own.path(), by_handle);
         let got = side.lookup(side.root(), b"point");
-        assert_eq!(got.unwrap_err(), Kind::CrossVolume);
+        let refused = got.unwrap_err();
+        assert_eq!(refused, Kind::CrossVolume);
+        assert!(
+            refused.to_string().contains("another file system"),
+            "{refused}"
+        );
         assert_eq!(side.names(side.root()).unwrap(), [b"file".to_vec()]);
     }
     let flags = rustix::mount::UnmountFlags::DETACH;
