@@ -105,7 +105,7 @@ impl Rmdir {
     /// Runs it.
     pub(crate) fn run(&self) -> Done<Exit> {
         volumes::for_each(&self.places, &self.attach, Use::Change, |session, at| {
-            let (dir, name) = volumes::find_parent(session, at)?;
+            let (dir, name) = find_removed(session, at)?;
             session.rmdir(dir, &name).map_err(|e| Fail::at(at, &e))
         })
     }
@@ -137,7 +137,7 @@ impl Rm {
     pub(crate) fn run(&self) -> Done<Exit> {
         let mut tally = Tally::default();
         let exit = volumes::for_each(&self.places, &self.attach, Use::Change, |session, at| {
-            let (dir, name) = volumes::find_parent(session, at)?;
+            let (dir, name) = find_removed(session, at)?;
             let found = match session.lookup(dir, &name) {
                 Err(e) if e.kind() == Kind::NotFound && self.force => return Ok(()),
                 found => found.map_err(|e| Fail::at(at, &e))?,
@@ -154,6 +154,39 @@ impl Rm {
             exit
         })
     }
+}
+
+/// Returns the directory of what is to be removed, and its name there.
+///
+/// # Errors
+/// As [`volumes::find_parent`]; and for a path that ends in `.` or `..`, which would remove more than it names.
+fn find_removed(session: &Session, at: &At) -> Done<(NodeId, Vec<u8>)> {
+    if ends_in_dots(&at.path) {
+        let line = format!("{at}: a path that ends in . or .. is not removed");
+        return Err(Fail::new(Exit::Failed, line));
+    }
+    volumes::find_parent(session, at)
+}
+
+/// Returns whether the last part of a path is `.` or `..`.
+fn ends_in_dots(path: &[u8]) -> bool {
+    let mut parts = path.split(|&b| b == b'/');
+    let last = parts.rfind(|part| !part.is_empty());
+    matches!(last, Some(b"." | b".."))
+}
+
+/// Refuses to move what ends in `.` or `..`, as [`find_removed`] refuses to remove it.
+///
+/// # Errors
+/// In one line.
+pub(crate) fn check_moved(places: &[OsString]) -> Done {
+    let ends_in_dots = |place: &&OsString| ends_in_dots(place.as_bytes());
+    let Some(place) = places.iter().find(ends_in_dots) else {
+        return Ok(());
+    };
+    let shown = volary::escape(place.as_bytes());
+    let line = format!("{shown}: a path that ends in . or .. is not moved");
+    Err(Fail::new(Exit::Failed, line))
 }
 
 /// Removes an entry; of a directory, all that is in it first.

@@ -3,7 +3,7 @@
 
 use crate::copy::{Cp, Trip};
 use crate::exit::{Done, Exit, Fail};
-use crate::verbs::change::remove;
+use crate::verbs::change::{check_moved, remove};
 use crate::verbs::mkfs::size;
 use crate::volumes::{self, At, AttachArgs, Tally, Use, Volumes};
 use std::ffi::{OsStr, OsString};
@@ -68,6 +68,7 @@ impl Mv {
         let Some((last, firsts)) = self.places.split_last() else {
             return Err(Fail::usage("nothing to move"));
         };
+        check_moved(firsts)?;
         Volumes::run(&self.attach, |volumes| {
             let target = Argument::open(volumes, last)?;
             let from: Vec<Argument<'_>> = firsts

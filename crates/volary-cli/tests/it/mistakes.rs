@@ -430,3 +430,35 @@ fn a_mount_hides_what_was_in_its_directory_and_says_so() {
     // The server may still be at its end: whoever opens the image waits for it.
     sandbox.run("ls disk.img").ok();
 }
+
+#[test]
+fn what_ends_in_dots_is_neither_removed_nor_moved() {
+    let sandbox = Sandbox::new();
+    for volume in ["disk.img:", "unix.img:", "host:tree:"] {
+        let dir = match volume {
+            "host:tree:" => "/sub",
+            _ => "/docs",
+        };
+        let before = sandbox.run(&format!("find {volume}/")).ok();
+        for path in ["/..", "/.", "/../", "/./", "/../.", "//..//"] {
+            for verb in ["rm -r", "rm -rf", "rm", "rmdir"] {
+                let told = sandbox.run(&format!("{verb} {volume}{dir}{path}")).fails(1);
+                assert!(told.contains("is not removed"), "{told}");
+            }
+            let told = sandbox.run(&format!("mv {volume}{dir}{path} blank.img:/x"));
+            assert!(told.fails(1).contains("is not moved"));
+        }
+        sandbox.run(&format!("rm -r {volume}/..")).fails(1);
+        assert_eq!(sandbox.run(&format!("find {volume}/")).ok(), before);
+    }
+    // The others are done.
+    let run = sandbox.run("rm -r disk.img:/docs/.. disk.img:/docs");
+    assert_eq!((run.code, run.err.lines().count()), (1, 1), "{}", run.err);
+    assert_eq!(sandbox.run("ls disk.img").ok(), "README.txt\nempty\n");
+    for place in ["tree/sub/..", "tree/sub/.", "tree/.."] {
+        let told = sandbox.run(&format!("mv {place} disk.img:/new")).fails(1);
+        assert!(told.contains("is not moved"), "{told}");
+    }
+    assert!(sandbox.path("tree/sub/deep/empty").is_dir());
+    assert_eq!(sandbox.run("ls disk.img").ok(), "README.txt\nempty\n");
+}
