@@ -1,4 +1,4 @@
-//! Files of the host that a command writes: archives, logs, the trail of the layer `audit`.
+//! Files of the host that a command writes: archives, pictures, logs, the trail of the layer `audit`.
 //!
 //! An image that is named here by mistake is refused, and stays as it is.
 
@@ -8,6 +8,7 @@ use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
+use svg::Document;
 
 /// Bytes at the start that tell text from images, which have zeros there.
 const LOOKED_AT: u64 = 4096;
@@ -17,6 +18,23 @@ const LOOKED_AT: u64 = 4096;
 /// # Errors
 /// The host's; `InvalidInput` for a file that is not text, and for a block device.
 pub(crate) fn open_to_append(path: &Path) -> io::Result<File> {
+    check_text(path)?;
+    let mut how = OpenOptions::new();
+    how.append(true).create(true).mode(0o600).open(path)
+}
+
+/// Writes a picture in place of one that is there, or of another text.
+///
+/// # Errors
+/// As [`open_to_append`] and [`open_to_replace`].
+pub(crate) fn replace_picture(path: &Path, picture: &Document) -> io::Result<()> {
+    check_text(path)?;
+    svg::write(open_to_replace(path)?, picture)
+}
+
+/// # Errors
+/// `InvalidInput` for a file that is there and not text, and for a block device; the host's.
+pub(crate) fn check_text(path: &Path) -> io::Result<()> {
     let refused = |words| Err(io::Error::new(io::ErrorKind::InvalidInput, words));
     if let Ok(meta) = path.metadata() {
         if meta.file_type().is_block_device() {
@@ -26,8 +44,7 @@ pub(crate) fn open_to_append(path: &Path) -> io::Result<File> {
             return refused("is not a text file");
         }
     }
-    let mut how = OpenOptions::new();
-    how.append(true).create(true).mode(0o600).open(path)
+    Ok(())
 }
 
 /// Returns whether a file begins with text; true for one that cannot be opened for reading.

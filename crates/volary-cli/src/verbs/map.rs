@@ -5,11 +5,13 @@ use crate::exit::{Done, Exit, Fail};
 use crate::out;
 use crate::verbs::info::recognised;
 use crate::volumes::Use;
+use crate::written;
 use serde::Serialize;
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::io::Write;
 use std::path::PathBuf;
+use std::sync::Arc;
 use svg::Document;
 use svg::node::element::{Group, Rectangle, Text, Title};
 use volary::{MapCell, VolumeMap};
@@ -146,12 +148,14 @@ impl Map {
         };
         let rows = if self.svg.is_some() { ROWS * 4 } else { ROWS };
         let cells = self.cells.map_or(columns * rows, |n| n as usize);
+        // Open until the end, the image is locked: it cannot be written over.
         let map = format
-            .map(dev, cells)
+            .map(Arc::clone(&dev), cells)
             .map_err(|e| Fail::opening(&source, &e))?;
         if let Some(path) = &self.svg {
             let drawn = picture(&map, &source.to_string());
-            svg::save(path, &drawn).map_err(|e| Fail::host(path.display(), e))?;
+            let saved = written::replace_picture(path, &drawn);
+            saved.map_err(|e| Fail::host(path.display(), e))?;
             return Ok(Exit::Done);
         }
         let mut out = out::out();

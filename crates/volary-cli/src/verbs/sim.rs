@@ -5,6 +5,7 @@ use super::mkfs::size;
 use crate::exit::{Done, Exit, Fail};
 use crate::modelled;
 use crate::out;
+use crate::written;
 use serde::Serialize;
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -69,6 +70,9 @@ impl Sim {
     pub(crate) fn run(&self) -> Done<Exit> {
         let preset = modelled::named(&self.disk)?;
         let verb = self.verb()?;
+        if let Some(path) = &self.svg {
+            written::check_text(path).map_err(|e| Fail::host(path.display(), e))?;
+        }
         let modelled = modelled::begin(preset, self.memory);
         let done = verb.run();
         let doings = modelled.doings();
@@ -147,7 +151,7 @@ fn json(told: &Told<'_>) -> Done<String> {
 }
 
 fn save(path: &Path, drawn: &Document) -> Done {
-    svg::save(path, drawn).map_err(|e| Fail::host(path.display(), e))
+    written::replace_picture(path, drawn).map_err(|e| Fail::host(path.display(), e))
 }
 
 /// Returns the name of the picture of a further disk: `path-2.svg`.

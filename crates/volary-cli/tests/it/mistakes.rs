@@ -462,3 +462,22 @@ fn what_ends_in_dots_is_neither_removed_nor_moved() {
     assert!(sandbox.path("tree/sub/deep/empty").is_dir());
     assert_eq!(sandbox.run("ls disk.img").ok(), "README.txt\nempty\n");
 }
+
+#[test]
+fn pictures_are_not_drawn_over_images() {
+    let sandbox = Sandbox::new();
+    std::fs::hard_link(sandbox.path("disk.img"), sandbox.path("linked")).unwrap();
+    let before = ["disk.img", "unix.img"].map(|image| sandbox.read(image));
+    for picture in ["disk.img", "linked", "unix.img"] {
+        let drawn = sandbox.run(&format!("map --svg {picture} disk.img"));
+        drawn.fails(1);
+        let drawn = sandbox.run(&format!("sim --disk hdd --svg {picture} -- ls disk.img"));
+        drawn.fails(1);
+    }
+    let after = ["disk.img", "unix.img"].map(|image| sandbox.read(image));
+    assert!(before == after);
+    for _ in 0..2 {
+        sandbox.run("map --svg map.svg disk.img").ok();
+    }
+    assert!(sandbox.read("map.svg").starts_with(b"<svg"));
+}
