@@ -73,11 +73,18 @@ pub(crate) fn open_source(source: &Source, read_only: bool) -> Result<Arc<dyn Bl
 /// [`volary::open_volume`], or the same on a modelled disk.
 ///
 /// # Errors
-/// As there; `TooBig` for an image that is larger than the disk.
+/// As there; `TooBig` for an image that is larger than the disk. On modelled disks `Unsupported` for changes of
+/// what is no image: these would be real.
 pub(crate) fn open_volume(source: &Source, how: &Attach) -> Result<Opened> {
     match source {
         Source::Image { .. } if is_on() => {
             registry().open_on(open_source(source, how.read_only)?, how, clock::now())
+        }
+        Source::Host { .. } | Source::Nfs(_) | Source::Scheme { .. }
+            if is_on() && !how.read_only =>
+        {
+            let words = "is no image: sim does not change it";
+            Err(Error::note(Kind::Unsupported, words))
         }
         _ => registry().open_volume(source, how, clock::now()),
     }

@@ -6,6 +6,7 @@ mod mounted;
 use crate::clock;
 use crate::device::DeviceArgs;
 use crate::exit::{Done, Exit, Fail};
+use crate::modelled;
 use crate::out;
 use crate::progress::Bar;
 use crate::verbs::info::{FactJson, facts_text, failed, options_help, recognised};
@@ -73,6 +74,9 @@ impl Tune {
             return Err(Fail::usage("nothing to change; see volary tune --help"));
         }
         if Path::new(&self.volume).is_dir() {
+            if modelled::is_on() {
+                return Err(Fail::usage("sim does not change volumes that are mounted"));
+            }
             if asks {
                 return Err(Fail::usage(
                     "of a mounted volume only options (-o) can be changed",

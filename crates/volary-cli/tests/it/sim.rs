@@ -105,3 +105,32 @@ fn what_makes_no_sense_is_told_in_a_line() {
     let told = sandbox.run("sim --disk t300 -- ls big.img").fails(3);
     assert!(told.contains("301276160"), "{told}");
 }
+
+#[test]
+fn nothing_of_the_host_is_removed_or_changed() {
+    let sandbox = image();
+    sandbox.write("file", b"words\n");
+    let before = sandbox.read("disk.img");
+    for verb in ["mv file disk.img:/", "mv src/docs disk.img:/new"] {
+        report(&sandbox, "hdd", verb);
+    }
+    for verb in [
+        "rm -r host:src:/docs",
+        "mv host:src:/docs disk.img:/new",
+        "mv disk.img:/src/large host:src:/",
+        "mkdir host:src:/new",
+    ] {
+        // Images that were opened before have their report.
+        let run = sandbox.run(&format!("sim --disk hdd -- {verb}"));
+        assert_eq!(run.code, 3, "{}", run.err);
+        assert!(run.err.contains("sim does not change it"), "{}", run.err);
+    }
+    sandbox
+        .run("sim --disk hdd -- tune -o minfree=5 src")
+        .fails(2);
+    report(&sandbox, "hdd", "cp host:src:/docs/words disk.img:/new");
+    assert_eq!(sandbox.read("file"), b"words\n");
+    assert_eq!(sandbox.read("src/docs/words"), b"words\n");
+    assert!(!sandbox.path("src/new").exists());
+    assert!(sandbox.read("disk.img") == before);
+}
