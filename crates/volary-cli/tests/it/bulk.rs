@@ -480,3 +480,17 @@ fn raw_reads_of_a_directory_are_refused_in_words_where_there_are_none() {
         assert_eq!(sandbox.run(&line).code, 0, "{how}");
     }
 }
+
+#[test]
+fn after_the_end_of_a_line_there_is_no_line() {
+    let sandbox = Sandbox::empty();
+    fs::create_dir(sandbox.path("src")).unwrap();
+    sandbox.write("src/none", b"");
+    sandbox.write("src/one", b"a\n");
+    sandbox.write("src/gap", b"a\n\nb");
+    sandbox.write("src/large", &b"words\n".repeat(50_000));
+    for whole in ["64K", "4M"] {
+        let words = ["bulk", "--whole", whole, "--grep", "^$", "src"];
+        assert_eq!(sandbox.run_words(&words).ok(), "src/gap:\n");
+    }
+}

@@ -140,7 +140,7 @@ impl Sink for Grep {
         };
         let name = to.names.of(file);
         match part {
-            Part::Node | Part::Failed(_) => return Ok(()),
+            Part::Node | Part::Failed(_) | Part::Whole(b"") => return Ok(()),
             Part::Whole(bytes) => {
                 let bytes = bytes.strip_suffix(b"\n").unwrap_or(bytes);
                 self.look(&name, bytes, &mut text);
@@ -154,7 +154,9 @@ impl Sink for Grep {
             })?,
             Part::End => {
                 let rest = std::mem::take(&mut text.rest);
-                self.look(&name, &rest, &mut text);
+                if !rest.is_empty() {
+                    self.look(&name, &rest, &mut text);
+                }
                 return self.print(to, file, &text);
             }
         }
