@@ -112,7 +112,7 @@ pub(crate) fn attach_with(mut options: Options, usage: Use) -> Done<Attach> {
 }
 
 /// Returns the user's mask: it can be read only by setting it, which is done once.
-fn umask() -> u32 {
+pub(crate) fn umask() -> u32 {
     static MASK: std::sync::OnceLock<u32> = std::sync::OnceLock::new();
     *MASK.get_or_init(|| {
         let mask = rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));

@@ -41,7 +41,9 @@ impl Chmod {
     /// Runs it.
     pub(crate) fn run(&self) -> Done<Exit> {
         change(&self.places, &self.attach, self.recursive, &|attr| {
-            let mode = self.mode.apply(attr.mode, attr.kind == FileKind::Dir);
+            let mode = self
+                .mode
+                .apply(attr.mode, attr.kind == FileKind::Dir, volumes::umask());
             (attr.kind != FileKind::Symlink).then(|| SetAttr::mode(mode))
         })
     }

@@ -33,7 +33,7 @@ pub(crate) struct Mkdir {
 impl Mkdir {
     /// Runs it.
     pub(crate) fn run(&self) -> Done<Exit> {
-        let mode = self.mode.apply(0o777, true);
+        let mode = self.mode.apply(0o777, true, volumes::umask());
         volumes::for_each(&self.places, &self.attach, Use::Change, |session, at| {
             if self.parents {
                 return make_all(session, at, mode);

@@ -14,8 +14,8 @@ pub(crate) enum ModeChange {
 /// `WHO OPERATOR BITS`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Step {
-    /// Mask of the bits that are spoken of.
-    who: u32,
+    /// Mask of the bits that are spoken of; without any, the umask says which.
+    who: Option<u32>,
     operator: u8,
     /// Letters of `rwxXstugo`.
     bits: Vec<u8>,
@@ -57,7 +57,7 @@ fn steps_of(clause: &[u8], steps: &mut Vec<Step>) -> Option<()> {
             _ => return None,
         };
     }
-    let who = if mask == 0 { 0o7777 } else { mask };
+    let who = (mask != 0).then_some(mask);
     while let [operator, after @ ..] = rest {
         let end = after.iter().position(is_operator).unwrap_or(after.len());
         let (bits, next) = after.split_at(end);
@@ -75,19 +75,19 @@ fn steps_of(clause: &[u8], steps: &mut Vec<Step>) -> Option<()> {
 }
 
 impl ModeChange {
-    /// Returns the mode that `mode` becomes.
-    pub(crate) fn apply(&self, mode: u32, is_dir: bool) -> u32 {
+    /// Returns the mode that `mode` becomes. Steps that say nothing of whose bits they change leave those of `umask`.
+    pub(crate) fn apply(&self, mode: u32, is_dir: bool, umask: u32) -> u32 {
         match self {
             Self::To(bits) => *bits,
             Self::Steps(steps) => steps
                 .iter()
-                .fold(mode, |mode, step| step.apply(mode, is_dir)),
+                .fold(mode, |mode, step| step.apply(mode, is_dir, umask)),
         }
     }
 }
 
 impl Step {
-    fn apply(&self, mode: u32, is_dir: bool) -> u32 {
+    fn apply(&self, mode: u32, is_dir: bool, umask: u32) -> u32 {
         let mut bits = 0;
         for letter in &self.bits {
             bits |= match letter {
@@ -103,11 +103,11 @@ impl Step {
                 _ => 0,
             };
         }
-        let bits = bits & self.who;
+        let bits = bits & self.who.unwrap_or(!umask);
         match self.operator {
             b'+' => mode | bits,
             b'-' => mode & !bits,
-            _ => mode & !self.who | bits,
+            _ => mode & !self.who.unwrap_or(0o7777) | bits,
         }
     }
 }
@@ -134,12 +134,28 @@ mod tests {
             ("o=", 0o777, 0o770),
         ] {
             let change: ModeChange = text.parse().unwrap();
-            assert_eq!(change.apply(from, false), to, "{text} on {from:o}");
+            assert_eq!(change.apply(from, false, 0), to, "{text} on {from:o}");
         }
-        assert_eq!(
-            "a+X".parse::<ModeChange>().unwrap().apply(0o600, true),
-            0o711
-        );
+        let change: ModeChange = "a+X".parse().unwrap();
+        assert_eq!(change.apply(0o600, true, 0), 0o711);
+    }
+
+    #[test]
+    fn changes_of_nobody_s_bits_leave_those_of_the_umask() {
+        for (text, from, to) in [
+            ("+w", 0o444, 0o644),
+            ("-w", 0o666, 0o466),
+            ("=rwx", 0o070, 0o755),
+            ("=", 0o4777, 0),
+            ("+st", 0o755, 0o7755),
+            ("a+w", 0o444, 0o666),
+            ("a=rwx", 0o444, 0o777),
+            ("ugo+w", 0o444, 0o666),
+            ("777", 0, 0o777),
+        ] {
+            let change: ModeChange = text.parse().unwrap();
+            assert_eq!(change.apply(from, false, 0o022), to, "{text} on {from:o}");
+        }
     }
 
     #[test]

@@ -470,3 +470,25 @@ fn a_papers_table_can_be_parsed_and_one_that_it_does_not_have_is_refused() {
         assert!(err.contains(said), "{err}");
     }
 }
+
+#[test]
+fn changes_of_a_mode_without_a_who_leave_the_bits_of_the_umask() {
+    let sandbox = Sandbox::new();
+    let mode = |umask: &str, change: &str| -> String {
+        let line = format!(
+            "umask {umask}; volary chmod 444 unix.img:/docs && volary chmod {change} unix.img:/docs"
+        );
+        sandbox.shell(&line).ok();
+        let stat: Value =
+            serde_json::from_str(&sandbox.run("stat --json unix.img:/docs").ok()).unwrap();
+        stat[0]["mode"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(mode("022", "+w"), "0644");
+    assert_eq!(mode("027", "=rwx"), "0750");
+    assert_eq!(mode("077", "a+w"), "0666");
+    sandbox
+        .shell("umask 027; volary mkdir -m =rwx unix.img:/new")
+        .ok();
+    let listed = sandbox.run("ls -l unix.img").ok();
+    assert!(listed.contains("drwxr-x--- "), "{listed}");
+}
