@@ -21,6 +21,7 @@ use crate::exit::{Done, Exit, Fail, words};
 use entry::Entry;
 use gather::Gather;
 use place::Place;
+use std::borrow::Cow;
 use std::io::Write;
 use std::panic::PanicHookInfo;
 use std::path::PathBuf;
@@ -125,12 +126,28 @@ pub(crate) fn end() {
     }
 }
 
-/// Says one line of an error.
+/// Says one line of an error. What does something on a terminal is escaped: words of others may be in it.
 pub(crate) fn warn(line: &str) {
+    let line = printable(line);
     match LOG.get() {
         Some(_) => warn!(target: OURS, "{line}"),
         None => to_stderr(&format!("volary: {line}\n")),
     }
+}
+
+fn printable(line: &str) -> Cow<'_, str> {
+    let is_unsafe = |c: char| c.is_control() && c != '\n';
+    if !line.contains(is_unsafe) {
+        return line.into();
+    }
+    let mut printable = String::new();
+    for c in line.chars() {
+        match is_unsafe(c) {
+            true => printable.extend(c.escape_default()),
+            false => printable.push(c),
+        }
+    }
+    printable.into()
 }
 
 impl Fail {
@@ -154,7 +171,7 @@ pub(crate) fn say(lines: &str) {
 
 fn to_stderr(lines: &str) {
     // Where standard error is closed there is nobody to tell.
-    let _ = std::io::stderr().write_all(lines.as_bytes());
+    let _ = crate::progress::suspend(|| std::io::stderr().write_all(lines.as_bytes()));
 }
 
 /// Takes a lock, poisoned or not: a log has no state that a panic could break.

@@ -14,7 +14,11 @@ impl Write for Raw {
         if crate::closed::is_stdout() {
             return Err(rustix::io::Errno::BADF.into());
         }
-        Ok(rustix::io::write(rustix::stdio::stdout(), bytes)?)
+        let write = || rustix::io::write(rustix::stdio::stdout(), bytes);
+        Ok(match is_terminal() {
+            true => crate::progress::suspend(write),
+            false => write(),
+        }?)
     }
     fn flush(&mut self) -> io::Result<()> {
         Ok(())

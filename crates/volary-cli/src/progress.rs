@@ -3,8 +3,35 @@
 
 use crate::interrupt;
 use indicatif::{HumanBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::sync::{Mutex, PoisonError};
 use volary::{Kind, Progress, Result};
+
+/// The line that is drawn.
+static DRAWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
+
+thread_local! {
+    /// This thread prints while the line is away.
+    static PRINTS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Prints on the terminal while no line of progress is there.
+pub(crate) fn suspend<T>(print: impl FnOnce() -> T) -> T {
+    let drawn = DRAWN.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    match drawn {
+        Some(bar) if !PRINTS.replace(true) => {
+            let printed = bar.suspend(print);
+            PRINTS.set(false);
+            printed
+        }
+        _ => print(),
+    }
+}
+
+/// A line is drawn from now on, or none.
+fn draw(bar: Option<ProgressBar>) {
+    *DRAWN.lock().unwrap_or_else(PoisonError::into_inner) = bar;
+}
 
 /// A line that is drawn over and over.
 pub(crate) struct Bar {
@@ -21,6 +48,7 @@ impl Bar {
             bar.set_style(ProgressStyle::default_spinner());
             bar
         });
+        draw(bar.clone());
         Self {
             bar,
             verb,
@@ -48,12 +76,14 @@ impl Stretch {
     /// Returns a line, if there is a terminal to draw it on.
     pub(crate) fn new() -> Self {
         let is_seen = rustix::termios::isatty(rustix::stdio::stderr());
-        Self(is_seen.then(|| {
+        let bar = is_seen.then(|| {
             let template = "{wide_bar} {bytes}/{total_bytes} {bytes_per_sec} {eta}";
             let style = ProgressStyle::with_template(template);
             let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr());
             bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
-        }))
+        });
+        draw(bar.clone());
+        Self(bar)
     }
 
     /// There are so many bytes more to come.
@@ -70,18 +100,11 @@ impl Stretch {
         }
     }
 
-    /// Prints something else meanwhile.
-    pub(crate) fn suspend(&self, print: impl FnOnce()) {
-        match &self.0 {
-            Some(bar) => bar.suspend(print),
-            None => print(),
-        }
-    }
-
     /// Takes the line away.
     pub(crate) fn end(&self) {
         if let Some(bar) = &self.0 {
             bar.finish_and_clear();
+            draw(None);
         }
     }
 }
@@ -109,6 +132,7 @@ impl Drop for Bar {
     fn drop(&mut self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
+            draw(None);
         }
     }
 }

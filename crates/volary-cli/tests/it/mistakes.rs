@@ -481,3 +481,20 @@ fn pictures_are_not_drawn_over_images() {
     }
     assert!(sandbox.read("map.svg").starts_with(b"<svg"));
 }
+
+#[test]
+fn words_of_the_user_do_nothing_at_the_terminal() {
+    let sandbox = Sandbox::new();
+    let words = "\x1b[31mred";
+    for line in [
+        &["label", "disk.img", words][..],
+        &["mkfs", "--label", words, "blank.img"],
+        &["ls", "-o", words, "disk.img"],
+        &["ls", words],
+    ] {
+        let run = sandbox.run_words(line);
+        assert_ne!(run.code, 0);
+        assert!(!run.err.contains('\x1b'), "{:?}", run.err);
+        assert!(run.err.contains("u{1b}[31mred"), "{:?}", run.err);
+    }
+}

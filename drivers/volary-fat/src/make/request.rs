@@ -7,7 +7,7 @@ use crate::names::short::hide_first;
 use crate::options::{codepage, spec, zone};
 use crate::volume::ondisk::Short;
 use crate::volume::time::{Stamp, Zone};
-use volary_core::{Error, Kind, Make, OptionSpec, Options, Result};
+use volary_core::{Error, Kind, Make, OptionSpec, Options, Result, escape};
 
 /// The options that `mkfs` knows for FAT.
 pub const MAKE_OPTIONS: &[OptionSpec] = &[
@@ -266,7 +266,8 @@ fn oem(text: &str) -> Result<[u8; 8]> {
 /// `Invalid` for an empty label, one that does not fit, or a character that
 /// DOS does not allow in labels.
 pub fn label(text: &str, page: &CodePage) -> Result<Short> {
-    let bad = |why: &str| invalid(format!("the label '{text}' {why}"));
+    let shown = escape(text.as_bytes());
+    let bad = |why: &str| invalid(format!("the label '{shown}' {why}"));
     if text.trim().is_empty() || text.starts_with(' ') {
         return Err(bad("is empty or begins with a space"));
     }

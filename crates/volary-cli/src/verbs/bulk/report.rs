@@ -139,8 +139,7 @@ impl Report {
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner) += 1;
         if !self.is_json {
-            self.bar
-                .suspend(|| warn(&format!("{}: {error}", escape(name))));
+            warn(&format!("{}: {error}", escape(name)));
             return Ok(());
         }
         self.print_json(&FailedJson {
