@@ -10,7 +10,7 @@ use crate::verbs::change::{gid, uid};
 use crate::verbs::mkfs::size;
 use crate::volumes::{self, AttachArgs, Use, Volumes};
 use std::ffi::{OsStr, OsString};
-use std::io::{self, Read};
+use std::io;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use volary::copy::{
@@ -224,21 +224,12 @@ impl From<Spot> for Origin<'_> {
     fn from(spot: Spot) -> Self {
         match spot {
             Spot::Standard => Self::Input {
-                from: Box::new(Stdin),
+                from: Box::new(crate::interrupt::Stdin),
                 place: "standard input",
             },
             Spot::Host(path) => Self::Host(path),
             Spot::Volume(place) => Self::Volume(place),
         }
-    }
-}
-
-/// Standard input, without a buffer.
-struct Stdin;
-
-impl Read for Stdin {
-    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
-        Ok(rustix::io::read(rustix::stdio::stdin(), room)?)
     }
 }
 

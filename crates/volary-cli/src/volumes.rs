@@ -521,6 +521,9 @@ pub(crate) fn for_each(
     mut work: impl FnMut(&Session, &At) -> Done,
 ) -> Done<Exit> {
     let places = At::parse_all(args)?;
+    if usage == Use::Change {
+        crate::interrupt::catch();
+    }
     Volumes::run(attach, |volumes| {
         let mut all = Vec::with_capacity(places.len());
         for at in places {

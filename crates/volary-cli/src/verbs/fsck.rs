@@ -4,14 +4,14 @@ use crate::clock;
 use crate::exit::{Done, Exit, Fail};
 use crate::out;
 use crate::plugins::PluginArgs;
-use crate::progress::Bar;
+use crate::progress::{self, Bar};
 use crate::verbs::info::{FactJson, device, facts_text, found, options_help};
 use crate::volumes::kind;
 use serde::Serialize;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::io::{BufRead, Write};
+use std::io::Write;
 use std::sync::Arc;
 use volary::{
     Abilities, Answer, BlockDevice, Check, CheckMode, CheckReport, Finding, Format, Options,
@@ -235,7 +235,8 @@ struct Telling<'a> {
 
 impl Telling<'_> {
     fn hear(&mut self, finding: &Finding) -> Answer {
-        if finding.severity == Severity::Note && !self.how.verbose && !self.how.json {
+        let is_untold = finding.severity == Severity::Note && !self.how.verbose && !self.how.json;
+        if is_untold || self.failed.is_some() {
             return Answer::No;
         }
         let answer = match self.tell(finding) {
@@ -276,10 +277,10 @@ impl Telling<'_> {
             return out::end(out).map(|()| Answer::Yes);
         }
         write!(out, "\n  {}? [y/n] ", finding.repair)?;
-        out::end(out)?;
-        let mut answer = String::new();
-        std::io::stdin().lock().read_line(&mut answer)?;
-        crate::interrupt::check()?;
+        let answer = progress::suspend(|| {
+            out::end(out)?;
+            crate::interrupt::read_line()
+        })?;
         let is_yes = answer.trim().to_ascii_lowercase().starts_with('y');
         Ok(if is_yes { Answer::Yes } else { Answer::No })
     }

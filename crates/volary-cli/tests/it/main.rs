@@ -45,6 +45,7 @@ mod replicas;
 mod sandbox;
 mod serving;
 mod sim;
+mod stopping;
 mod suites;
 mod v7;
 mod vanishing;

@@ -2,10 +2,14 @@
 
 use super::sink::{Begun, Sink, To, zeros};
 use crate::exit::{Done, words};
+use crate::interrupt;
+use rustix::event::PollFlags;
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use std::ffi::{OsStr, OsString};
-use std::io::{ErrorKind, Write};
+use std::io::{self, ErrorKind, Write};
+use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use volary::bulk::{File, Part};
 
 /// Runs commands.
@@ -17,8 +21,8 @@ pub(super) struct Exec {
 /// A command that runs.
 struct Running {
     child: Child,
-    /// It reads no more, which is its own business.
-    has_enough: bool,
+    /// What the command reads. None once it reads no more, which is its own business.
+    stdin: Option<ChildStdin>,
 }
 
 impl Exec {
@@ -29,39 +33,54 @@ impl Exec {
         }
     }
 
-    fn start(&self, name: &[u8]) -> std::io::Result<Running> {
-        let child = Command::new("sh")
+    fn start(&self, name: &[u8]) -> io::Result<Running> {
+        let mut child = Command::new("sh")
             .arg("-c")
             .arg(&self.command)
             .env("VOLARY_PATH", OsStr::from_bytes(name))
             .stdin(Stdio::piped())
             .spawn()?;
-        Ok(Running {
-            child,
-            has_enough: false,
-        })
+        let stdin = child.stdin.take();
+        if let Some(stdin) = &stdin {
+            rustix::io::ioctl_fionbio(stdin, true)?;
+        }
+        Ok(Running { child, stdin })
     }
 }
 
 impl Running {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<()> {
-        let Some(stdin) = self.child.stdin.as_mut().filter(|_| !self.has_enough) else {
-            return Ok(());
-        };
-        match stdin.write_all(bytes) {
-            Err(e) if e.kind() == ErrorKind::BrokenPipe => {
-                self.has_enough = true;
-                Ok(())
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let mut rest = bytes;
+        while let Some(stdin) = self.stdin.as_mut().filter(|_| !rest.is_empty()) {
+            match stdin.write(rest) {
+                Ok(written) => rest = rest.get(written..).unwrap_or_default(),
+                Err(e) if e.kind() == ErrorKind::WouldBlock => {
+                    interrupt::wait(stdin.as_fd(), PollFlags::OUT)?;
+                }
+                Err(e) if e.kind() == ErrorKind::BrokenPipe => self.stdin = None,
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
             }
-            written => written,
         }
+        Ok(())
     }
 
     /// Waits for its end; says how it ended if that was not well.
-    fn end(mut self) -> std::io::Result<Option<String>> {
-        drop(self.child.stdin.take());
+    fn end(&mut self) -> io::Result<Option<String>> {
+        self.stdin = None;
+        let pid = Pid::from_child(&self.child);
+        // Where the kernel has none of these, the wait is one that only a second signal ends.
+        if let Ok(end) = pidfd_open(pid, PidfdFlags::empty()) {
+            interrupt::wait(end.as_fd(), PollFlags::IN)?;
+        }
         let status = self.child.wait()?;
         Ok((!status.success()).then(|| format!("the command ended with {status}")))
+    }
+
+    /// Asks it to end, as the user wants no more.
+    fn stop(&self) {
+        // It may have ended by itself.
+        let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
     }
 }
 
@@ -97,12 +116,16 @@ impl Sink for Exec {
             self.begun.put(running);
             return Ok(());
         }
-        let ended = running.end();
-        match (written, ended) {
+        let ended = written.and(running.end());
+        if interrupt::is_set() {
+            running.stop();
+            return interrupt::check();
+        }
+        match ended {
             _ if matches!(part, Part::Failed(_)) => Ok(()),
-            (Err(e), _) | (_, Err(e)) => to.failed(file, &words(&e)),
-            (_, Ok(Some(how))) => to.failed(file, &how),
-            (_, Ok(None)) => to.done(file, None),
+            Err(e) => to.failed(file, &words(&e)),
+            Ok(Some(how)) => to.failed(file, &how),
+            Ok(None) => to.done(file, None),
         }
     }
 }
