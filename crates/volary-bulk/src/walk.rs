@@ -118,6 +118,8 @@ impl<'a> Walk<'a> {
     }
 
     fn place(&mut self, place: &[u8], list: &mut List) {
+        // Places may lie in one another: only below one place is a directory that comes again damage.
+        self.seen.clear();
         match self.source.session.walk(place, Follow::No) {
             Ok(entry) => {
                 self.path = place.to_vec();

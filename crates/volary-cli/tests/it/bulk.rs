@@ -494,3 +494,24 @@ fn after_the_end_of_a_line_there_is_no_line() {
         assert_eq!(sandbox.run_words(&words).ok(), "src/gap:\n");
     }
 }
+
+#[test]
+fn a_place_in_another_is_read_twice_and_no_damage() {
+    let sandbox = Sandbox::empty();
+    sandbox.run("mkfs -q -t ffs2 --size 16M ffs.img").ok();
+    sandbox.run("cp -r tree ffs.img:/").ok();
+    sandbox
+        .run("ln ffs.img:/tree/a.txt ffs.img:/tree/sub/b.txt")
+        .ok();
+    let sums = sandbox.run("bulk --sha256 ffs.img ffs.img:/tree/sub").ok();
+    let sums = sorted(&sums);
+    let count = |name: &str| sums.iter().filter(|line| line.ends_with(name)).count();
+    assert_eq!((sums.len(), count("b.bin"), count("a.txt")), (5, 2, 1));
+    let tar = "bulk --tar all.tar ffs.img ffs.img:/tree ffs.img:/tree/sub";
+    sandbox.run(tar).ok();
+    sandbox.shell("mkdir out && tar xf all.tar -C out").ok();
+    sandbox.shell("cmp out/tree/a.txt tree/a.txt").ok();
+    sandbox
+        .shell("test out/tree/a.txt -ef out/tree/sub/b.txt")
+        .ok();
+}

@@ -9,6 +9,7 @@ use crate::exit::{Done, Exit, Fail};
 use crate::out::Raw;
 use crate::written;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry as Found;
 use std::io::{BufWriter, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
@@ -260,11 +261,14 @@ impl Sink for Tar {
         let Some(attr) = linked else { return true };
         let name = to.names.within(file);
         let mut links = self.links();
-        if let std::collections::hash_map::Entry::Vacant(first) =
-            links.first.entry((file.source, attr.node))
-        {
-            first.insert(name);
-            return true;
+        match links.first.entry((file.source, attr.node)) {
+            Found::Vacant(first) => {
+                first.insert(name);
+                return true;
+            }
+            // It comes again: a place lies in another.
+            Found::Occupied(first) if *first.get() == name => return false,
+            Found::Occupied(_) => {}
         }
         links.others.push(Other {
             source: file.source,
