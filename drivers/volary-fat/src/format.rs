@@ -1,7 +1,9 @@
 //! The format: what there is to do with a FAT volume.
 
 use crate::look::dump::DUMP_TOPICS;
+use crate::look::info::label_text;
 use crate::make::MAKE_OPTIONS;
+use crate::names::codepage::CodePage;
 use crate::options::MOUNT_OPTIONS;
 use crate::volume::layout::{FatKind, Layout};
 use std::fmt::Write;
@@ -35,7 +37,7 @@ impl Format for Fat {
         match Layout::read(dev) {
             Ok(layout) => Ok(Some(Probe {
                 kind: layout.kind.name(),
-                label: layout.label.as_ref().and_then(label_text),
+                label: layout.label.as_ref().and_then(label_of),
             })),
             Err(e) if e == Kind::Io => Err(e),
             Err(_) => Ok(claimed_kind(dev)?.map(|kind| Probe { kind, label: None })),
@@ -135,7 +137,7 @@ fn claimed_kind(dev: &dyn BlockDevice) -> Result<Option<&'static str>> {
 }
 
 /// Returns a label of the boot sector, unless it stands for none.
-fn label_text(label: &[u8; 11]) -> Option<String> {
-    let text = String::from_utf8_lossy(label).trim_end().to_owned();
-    (!text.is_empty() && text != "NO NAME").then_some(text)
+fn label_of(label: &[u8; 11]) -> Option<String> {
+    let page = CodePage::new(CodePage::DEFAULT).ok()?;
+    label_text(*label, &page)
 }

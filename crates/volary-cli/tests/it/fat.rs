@@ -269,3 +269,12 @@ fn a_long_chain_that_one_fat_has_lost_in_two_sectors_is_kept_whole() {
         assert_eq!(sandbox.read("after"), sandbox.read("big"), "FAT {copy}");
     }
 }
+
+#[test]
+fn a_label_is_shown_in_the_letters_in_which_it_was_given() {
+    let sandbox = Sandbox::new();
+    sandbox.run("label disk.img ÄÖ").ok();
+    assert_eq!(sandbox.run("label disk.img").ok(), "ÄÖ\n");
+    let info = sandbox.run("info disk.img").ok();
+    assert!(info.contains("ÄÖ") && !info.contains('\u{fffd}'), "{info}");
+}

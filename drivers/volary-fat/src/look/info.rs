@@ -145,6 +145,12 @@ fn root_facts(dev: &dyn BlockDevice, layout: &Layout) -> Result<Vec<Fact>> {
 
 /// Returns a label for people; `None` where it stands for none.
 pub(crate) fn label_words(label: Short, page: &CodePage) -> Option<String> {
+    let text = label_text(label, page)?;
+    Some(escape(text.as_bytes()).to_string())
+}
+
+/// Returns a label as it was given; `None` where it stands for none.
+pub(crate) fn label_text(label: Short, page: &CodePage) -> Option<String> {
     if label == *b"NO NAME    " || label.trim_spaces().is_empty() {
         return None;
     }
@@ -152,7 +158,7 @@ pub(crate) fn label_words(label: Short, page: &CodePage) -> Option<String> {
     crate::names::short::unhide_first(&mut real);
     let mut out = Vec::new();
     page.decode(real.trim_spaces(), false, &mut out);
-    Some(escape(&out).to_string())
+    Some(String::from_utf8_lossy(&out).into_owned())
 }
 
 #[cfg(test)]
