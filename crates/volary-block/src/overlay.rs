@@ -9,6 +9,9 @@ use volary_core::{BlockDevice, Error, Geometry, Result};
 /// The unit in which changes are kept above, in bytes.
 const PAGE: u64 = 4096;
 
+/// The cause of a write for which there is no room.
+const FULL: &str = "the memory for changes is used up; volary sim --memory gives more";
+
 /// A device with the content of one below, which is never written. Changes are written, in pages,
 /// to one above. Each changed page takes about 50 bytes of memory.
 pub struct Overlay {
@@ -22,8 +25,7 @@ pub struct Overlay {
 
 impl Overlay {
     /// Returns a device with the content of `below`. `above` must be at least as large, and its
-    /// content is ignored. If the changes exceed `most` bytes, writes fail as if the host's disk
-    /// were full ([`Error::host_full`]).
+    /// content is ignored. If the changes exceed `most` bytes, writes fail with `Io`.
     pub fn new(below: Arc<dyn BlockDevice>, above: Arc<dyn BlockDevice>, most: u64) -> Self {
         Self {
             below,
@@ -89,7 +91,7 @@ impl BlockDevice for Overlay {
         let pages = offset / PAGE..end.div_ceil(PAGE);
         let new = pages.clone().filter(|page| !written.contains(page)).count();
         if (written.len() + new) as u64 > self.most {
-            return Err(Error::host_full("write", offset, data.len() as u64));
+            return Err(Error::io("write", offset, data.len() as u64, FULL));
         }
         for edge in [offset, end] {
             let is_ragged = edge % PAGE != 0 && edge < size;

@@ -63,6 +63,7 @@ fn images_stay_as_they_are_whatever_the_command_writes() {
     }
     let full = sandbox.run("sim --disk hdd --memory 64K -- cp src/large disk.img:/again");
     assert_eq!(full.code, 1, "{}", full.err);
+    assert!(full.err.contains("sim --memory gives more"), "{}", full.err);
     assert!(sandbox.read("disk.img") == before);
 }
 
