@@ -161,9 +161,11 @@ pub(crate) fn not_made(e: &std::io::Error) -> Error {
     let (kind, words) = match e.kind() {
         ErrorKind::AlreadyExists => (Kind::Exists, "already there"),
         ErrorKind::NotFound => (Kind::NotFound, "its directory does not exist"),
-        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
-            (Kind::Access, "no permission to make it there")
-        }
+        ErrorKind::PermissionDenied => (Kind::Access, "no permission to make it there"),
+        ErrorKind::ReadOnlyFilesystem => (
+            Kind::ReadOnly,
+            "its directory is on a file system that is mounted read-only",
+        ),
         ErrorKind::FileTooLarge | ErrorKind::InvalidInput => {
             (Kind::TooBig, "larger than a file can be there")
         }

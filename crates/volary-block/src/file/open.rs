@@ -51,9 +51,13 @@ fn refused(e: &std::io::Error, read_only: bool) -> Error {
             Kind::Access,
             "no permission to read it; see ls -l, or use sudo",
         ),
-        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => (
+        ErrorKind::PermissionDenied => (
             Kind::Access,
             "no permission to write it; see ls -l, or use sudo",
+        ),
+        ErrorKind::ReadOnlyFilesystem => (
+            Kind::ReadOnly,
+            "on a file system that is mounted read-only: it can be read alone",
         ),
         ErrorKind::ExecutableFileBusy | ErrorKind::ResourceBusy => {
             (Kind::Busy, "in use; unmount it first")
@@ -61,4 +65,21 @@ fn refused(e: &std::io::Error, read_only: bool) -> Error {
         _ => return Error::note(Kind::Io, e.to_string()),
     };
     Error::note(kind, words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_file_system_without_writes_no_permission_is_asked() {
+        let is_read_only = std::io::Error::from(ErrorKind::ReadOnlyFilesystem);
+        for error in [
+            refused(&is_read_only, false),
+            super::super::not_made(&is_read_only),
+        ] {
+            assert_eq!(error.kind(), Kind::ReadOnly);
+            assert!(!error.to_string().contains("permission"), "{error}");
+        }
+    }
 }
