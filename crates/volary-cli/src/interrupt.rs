@@ -16,6 +16,8 @@ static STOP: OnceLock<Stop> = OnceLock::new();
 /// The user's wish to stop.
 struct Stop {
     is_set: Arc<AtomicBool>,
+    /// The next signal kills.
+    kills: Arc<AtomicBool>,
     /// Can be read once `is_set` is: for those who wait.
     told: Option<UnixStream>,
 }
@@ -24,20 +26,25 @@ struct Stop {
 /// second one kills. A SIGHUP that is ignored (`nohup`) stays so.
 pub(crate) fn catch() {
     STOP.get_or_init(|| {
-        let is_set = Arc::<AtomicBool>::default();
+        let [is_set, kills] = <[Arc<AtomicBool>; 2]>::default();
         let (told, tell) = UnixStream::pair().ok().unzip();
         for signal in [SIGINT, SIGTERM, SIGHUP] {
             if signal == SIGHUP && is_ignored(signal) {
                 continue;
             }
             // Where a signal cannot be caught, it kills: as without this.
-            let _ = signal_hook::flag::register_conditional_default(signal, Arc::clone(&is_set));
+            let _ = signal_hook::flag::register_conditional_default(signal, Arc::clone(&kills));
+            let _ = signal_hook::flag::register(signal, Arc::clone(&kills));
             let _ = signal_hook::flag::register(signal, Arc::clone(&is_set));
             if let Some(Ok(tell)) = tell.as_ref().map(UnixStream::try_clone) {
                 let _ = signal_hook::low_level::pipe::register(signal, tell);
             }
         }
-        Stop { is_set, told }
+        Stop {
+            is_set,
+            kills,
+            told,
+        }
     });
 }
 
@@ -48,6 +55,17 @@ fn is_ignored(signal: i32) -> bool {
     let mask = lines.find_map(|line| line.strip_prefix("SigIgn:"));
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
     mask.is_some_and(|mask| mask >> (signal - 1) & 1 != 0)
+}
+
+/// Asks at a terminal, in a way that no [`wait`] ends: a signal kills meanwhile.
+pub(crate) fn killed_while<T>(ask: impl FnOnce() -> T) -> T {
+    let Some(stop) = STOP.get() else {
+        return ask();
+    };
+    stop.kills.store(true, Ordering::SeqCst);
+    let answer = ask();
+    stop.kills.store(is_set(), Ordering::SeqCst);
+    answer
 }
 
 /// Returns whether the user has asked to stop.

@@ -1,6 +1,7 @@
 //! `--layer`: layers over a volume, and what they need of this host.
 
 use crate::exit::{Done, Exit, Fail};
+use crate::interrupt;
 use crate::registry::registry;
 use std::io::{IsTerminal, Write};
 use std::os::unix::ffi::OsStringExt;
@@ -73,7 +74,8 @@ impl Outside for Host {
             Some(path) => volary::passphrase_in(path)?,
             None => match given() {
                 Some(words) => words,
-                None => ask(&self.volume, is_new)?,
+                // Nothing was changed so far.
+                None => interrupt::killed_while(|| ask(&self.volume, is_new))?,
             },
         };
         if words.is_empty() {
