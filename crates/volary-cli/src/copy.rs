@@ -141,6 +141,7 @@ impl Cp {
                         VOLUME:/path";
             return Err(Fail::usage(line));
         }
+        trip.0.spare(volumes.images());
         let origins = from.into_iter().map(Origin::from).collect();
         let mut output = crate::out::Raw;
         let target = match into {
@@ -205,15 +206,18 @@ impl Spot {
                     Use::Look => volumes.device(&source),
                     Use::Change => None,
                 };
-                let image = match &source {
-                    Source::Image { path, .. } => image_id(path),
-                    _ => None,
-                };
+                let (mut image, mut host_dir) = (None, None);
+                match source {
+                    Source::Image { path, .. } => image = image_id(&path),
+                    Source::Host { path } => host_dir = Some(path),
+                    _ => {}
+                }
                 Ok(Self::Volume(VolumePlace {
                     session,
                     path,
                     device,
                     image,
+                    host_dir,
                 }))
             }
         }

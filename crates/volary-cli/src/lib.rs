@@ -18,7 +18,7 @@
 //! | `stack` | layers over volumes |
 //! | `sandbox` | what `serve` and `mount` give up |
 //! | `plugins` | drivers loaded at run time |
-//! | `out`, `log`, `closed`, `exit`, `progress` | what is printed, how it ends |
+//! | `out`, `log`, `closed`, `exit`, `tally`, `progress` | what is printed, how it ends |
 //! | `heap` | in pages of which size memory is allocated |
 //! | `modelled` | devices as `sim` has them |
 //! | `clock`, `interrupt` | time and Ctrl-C |
@@ -45,6 +45,7 @@ mod registry;
 mod row;
 mod sandbox;
 mod stack;
+mod tally;
 mod verbs;
 mod volumes;
 mod written;

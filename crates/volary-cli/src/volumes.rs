@@ -9,10 +9,12 @@ use crate::modelled;
 use crate::plugins::PluginArgs;
 use crate::registry::registry;
 use crate::stack::{Report, stack};
+pub(crate) use crate::tally::Tally;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
+use volary::copy::{HostId, image_id};
 use volary::{
     Abilities, Attach, BlockDevice, Commit, Cred, Entry, Error, Follow, Format, Kind, NodeId,
     OptionSpec, Options, Place, Raw, Replica, Session, Source, TYPE_OPTION, Volume, VolumeOptions,
@@ -331,6 +333,15 @@ impl Volumes {
         open.device.clone()
     }
 
+    /// Returns device and inode of the images that are open.
+    pub(crate) fn images(&self) -> Vec<HostId> {
+        let of = |open: &Open| match &open.source {
+            Source::Image { path, .. } => image_id(path),
+            _ => None,
+        };
+        self.open.iter().filter_map(of).collect()
+    }
+
     /// Returns a volume as the bulk engine reads it: from the device it is on where that can be, and, of what
     /// others may change meanwhile, with a look whether they have.
     ///
@@ -538,33 +549,6 @@ pub(crate) fn for_each(
     })
 }
 
-/// Keeps the exit code of a command that goes on after a failure.
-#[derive(Debug, Default)]
-pub(crate) struct Tally(Option<Exit>);
-
-impl Tally {
-    /// Reports a failure and remembers it.
-    ///
-    /// # Errors
-    /// Where going on makes no sense: the user stopped it, or nobody reads.
-    pub(crate) fn take(&mut self, done: Done) -> Done {
-        match done {
-            Err(fail) if matches!(fail.exit, Exit::Stopped | Exit::Done) => Err(fail),
-            Err(fail) => {
-                fail.report();
-                self.0.get_or_insert(fail.exit);
-                Ok(())
-            }
-            Ok(()) => Ok(()),
-        }
-    }
-
-    /// Returns the code of the first failure.
-    pub(crate) fn exit(&self) -> Exit {
-        self.0.unwrap_or(Exit::Done)
-    }
-}
-
 /// Returns the node at a place; a symlink at its end is followed.
 ///
 /// # Errors
@@ -597,4 +581,17 @@ pub(crate) fn find_parent(session: &Session, at: &At) -> Done<(NodeId, Vec<u8>)>
         ));
     }
     session.walk_parent(&at.path).map_err(|e| Fail::at(at, &e))
+}
+
+/// Returns the directory that a new node goes into, and its name there. A slash at the end is only
+/// for directories.
+///
+/// # Errors
+/// In one line; the root is in no directory.
+pub(crate) fn find_new(session: &Session, at: &At, is_dir: bool) -> Done<(NodeId, Vec<u8>)> {
+    let found = find_parent(session, at)?;
+    match at.path.ends_with(b"/") && !is_dir {
+        true => Err(Fail::at(at, &Kind::NotDir.into())),
+        false => Ok(found),
+    }
 }

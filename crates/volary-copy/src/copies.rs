@@ -1,20 +1,25 @@
 //! A copy as a whole: its sources, its target and its result.
 
 use crate::how::CopyOptions;
+use crate::nodes::ids::{HostId, Id, host_dirs, of_stat, stat};
 use crate::nodes::links::Links;
 use crate::nodes::place::VolumePlace;
 use crate::sinks::target::{HostTarget, VolumeTarget, own_name};
 use crate::sinks::to_host::HostSink;
 use crate::sinks::to_output::OutputSink;
-use crate::sinks::to_volume::VolumeSink;
+use crate::sinks::to_volume::{Spared, VolumeSink};
 use crate::sources::from_host::{HostSource, Input, Shared};
 use crate::sources::from_volume::VolumeSource;
 use crate::stream::{self, Budget, Outlet, Sink, Tally};
 use crate::told::failure::{Done, Failure, Why};
 use crate::told::losses::{Losses, Told};
 use crate::told::observer::{Observer, Report};
+use rustix::io::Errno;
 use std::io::{Read, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
+use volary_core::{FileKind, Kind, escape};
+use volary_session::{Follow, Session};
 
 /// Something to copy.
 pub enum Origin<'a> {
@@ -75,6 +80,8 @@ impl Summary {
 pub struct Copies {
     links: Links,
     told: Told,
+    /// Images that are open, besides those of sources and targets.
+    images: Vec<HostId>,
     budget: Option<Budget>,
 }
 
@@ -85,8 +92,15 @@ impl Copies {
         Self {
             links: Links::default(),
             told,
+            images: Vec::new(),
             budget: max.map(Budget::new),
         }
+    }
+
+    /// Keeps images from being copied, and from being written over, as those of the copy's own
+    /// volumes are.
+    pub fn spare(&mut self, images: Vec<HostId>) {
+        self.images = images;
     }
 
     /// Copies all of `origins` to `target`. Reports failures to `observer`, and goes on with the
@@ -103,7 +117,8 @@ impl Copies {
         how: &CopyOptions,
         observer: &dyn Observer,
     ) -> Result<Summary, Failure> {
-        let images = images(&origins, &target);
+        let mut images = images(&origins, &target);
+        images.extend_from_slice(&self.images);
         let shared = Shared {
             all: how.everything,
             shown_modes: how.shown_modes,
@@ -123,7 +138,18 @@ impl Copies {
                 self.pump(named(origins, None)?, &mut sink, how, &shared)
             }
             Target::Host(path) => {
-                let HostTarget { dir, name } = HostTarget::of(&path, count)?;
+                let HostTarget {
+                    dir,
+                    name,
+                    is_for_dir,
+                } = HostTarget::of(&path, count)?;
+                if is_for_dir && origins.iter().any(|origin| origin.is_no_dir(how)) {
+                    let shown = escape(path.as_os_str().as_bytes()).to_string();
+                    return Err(Failure::host(shown, Errno::NOTDIR));
+                }
+                if origins.iter().any(Origin::is_of_host) {
+                    refuse_into_itself(&origins, &host_dirs(&dir), how)?;
+                }
                 let images = shared.images.clone();
                 let mut sink = HostSink::new(&dir, how, images, made, losses, observer)?;
                 self.pump(named(origins, name.as_deref())?, &mut sink, how, &shared)
@@ -131,17 +157,22 @@ impl Copies {
             Target::Volume(place) => {
                 let session = place.session.clone();
                 let into = VolumeTarget::of(&session, &place.at(), count)?;
-                let mut is_same = false;
-                for origin in &origins {
-                    if let Origin::Volume(from) = origin
-                        && from.is_on(&session)
-                    {
-                        is_same = true;
-                        into.refuse(from, &session)?;
-                    }
+                if into.is_for_dir && origins.iter().any(|origin| origin.is_no_dir(how)) {
+                    return Err(Failure::at(&place.at(), Kind::NotDir.into()));
                 }
-                let mut sink =
-                    VolumeSink::new(session, &into, how, is_same, made, losses, observer);
+                let ids = place.ids();
+                let above = place.host_dir.as_deref();
+                let above = above.filter(|_| origins.iter().any(Origin::is_of_host));
+                if above.is_some() || origins.iter().any(|origin| origin.is_on(&session)) {
+                    let mut dirs = into.dirs(&session, ids)?;
+                    dirs.extend(above.map(host_dirs).unwrap_or_default());
+                    refuse_into_itself(&origins, &dirs, how)?;
+                }
+                let spared = Spared {
+                    ids,
+                    images: shared.images.clone(),
+                };
+                let mut sink = VolumeSink::new(session, &into, how, spared, made, losses, observer);
                 let jobs = named(origins, into.name.as_deref())?;
                 self.pump(jobs, &mut sink, how, &shared)
             }
@@ -179,8 +210,82 @@ impl Copies {
     }
 }
 
+/// What an origin names.
+struct Found {
+    id: Id,
+    is_dir: bool,
+}
+
+impl Origin<'_> {
+    fn is_on(&self, session: &Session) -> bool {
+        matches!(self, Self::Volume(place) if place.is_on(session))
+    }
+
+    /// Returns whether its nodes are nodes of the host.
+    fn is_of_host(&self) -> bool {
+        match self {
+            Self::Host(_) => true,
+            Self::Volume(place) => place.host_dir.is_some(),
+            Self::Input { .. } => false,
+        }
+    }
+
+    /// Returns the node that is copied, and whether it is a directory. `None` for a stream, and for
+    /// what cannot be found.
+    fn found(&self, how: &CopyOptions) -> Option<Found> {
+        // As in cp, without -r a symlink that the user names is followed.
+        let follows = how.dereference || !how.recursive;
+        match self {
+            Self::Host(path) => stat(path, follows).map(|stat| Found {
+                id: Id::Host(of_stat(&stat)),
+                is_dir: FileKind::from_mode(stat.st_mode) == Some(FileKind::Dir),
+            }),
+            Self::Volume(place) => {
+                let follow = if follows { Follow::Yes } else { Follow::No };
+                let found = place.session.walk(&place.path, follow).ok()?;
+                Some(Found {
+                    id: place.ids().of(found.node),
+                    is_dir: found.attr.kind == FileKind::Dir,
+                })
+            }
+            Self::Input { .. } => None,
+        }
+    }
+
+    /// Returns whether it is known to be no directory.
+    fn is_no_dir(&self, how: &CopyOptions) -> bool {
+        match self {
+            Self::Input { .. } => true,
+            _ => self.found(how).is_some_and(|found| !found.is_dir),
+        }
+    }
+
+    fn shown(&self) -> String {
+        match self {
+            Self::Host(path) => escape(path.as_os_str().as_bytes()).to_string(),
+            Self::Volume(place) => place.at().to_string(),
+            Self::Input { place, .. } => (*place).to_owned(),
+        }
+    }
+}
+
+/// Refuses to copy a directory into itself, as that would never end. `dirs` are the target's
+/// directory and all above it.
+///
+/// # Errors
+/// `IntoItself`.
+fn refuse_into_itself(origins: &[Origin<'_>], dirs: &[Id], how: &CopyOptions) -> Done {
+    for origin in origins {
+        let found = origin.found(how);
+        if found.is_some_and(|found| dirs.contains(&found.id)) {
+            return Err(Failure::new(origin.shown(), Why::IntoItself));
+        }
+    }
+    Ok(())
+}
+
 /// Returns device and inode of the images that are open.
-fn images(origins: &[Origin<'_>], target: &Target<'_>) -> Vec<(u64, u64)> {
+fn images(origins: &[Origin<'_>], target: &Target<'_>) -> Vec<HostId> {
     let of_origin = |origin: &Origin<'_>| match origin {
         Origin::Volume(place) => place.image,
         _ => None,

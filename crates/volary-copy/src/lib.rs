@@ -37,7 +37,8 @@ mod told;
 
 pub use copies::{Copies, Origin, Summary, Target};
 pub use how::CopyOptions;
-pub use nodes::place::{VolumePlace, image_id};
+pub use nodes::ids::{HostId, host_id, image_id};
+pub use nodes::place::VolumePlace;
 pub use nodes::xattrs::is_virtual;
 pub use told::failure::{And, Failure, Why, words};
 pub use told::losses::{Loss, Lost, Told};

@@ -258,7 +258,7 @@ impl Touch {
 
 /// Makes an empty file.
 fn make_empty(session: &Session, at: &At) -> Done<volary::NodeId> {
-    let (dir, name) = volumes::find_parent(session, at)?;
+    let (dir, name) = volumes::find_new(session, at, false)?;
     let set = SetAttr::owned(0o644, uid(), gid());
     let made = session.create(dir, &name, Create::Open, Mode::Write, &set);
     let (entry, open) = made.map_err(|e| Fail::at(at, &e))?;

@@ -300,7 +300,8 @@ impl Ln {
         let fail = |e: volary::Error| Fail::at(at, &e);
         let (dir, mut name) = match session.walk(&at.path, Follow::Yes) {
             Ok(found) if found.attr.kind == FileKind::Dir => (found.node, Vec::new()),
-            _ => volumes::find_parent(session, at)?,
+            // What a link to a remote stands for may be a directory.
+            _ => volumes::find_new(session, at, self.remote)?,
         };
         if name.is_empty() {
             let bytes = self.target.as_bytes();

@@ -8,8 +8,10 @@ use crate::verbs::mkfs::size;
 use crate::volumes::{self, At, AttachArgs, Tally, Use, Volumes};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use volary::{Attr, FileKind, Follow, Kind, Place, RenameFlags, Session};
+use volary::copy::{HostId, host_id};
+use volary::{Attr, FileKind, Follow, Kind, NodeId, Place, RenameFlags, Session, Source};
 
 /// Moves and renames.
 ///
@@ -92,6 +94,8 @@ impl Mv {
             let mut carried = Carried {
                 trip: Trip::moving(self.max_size),
                 copied: Vec::new(),
+                landed: Vec::new(),
+                images: volumes.images(),
             };
             for one in &from {
                 crate::interrupt::check()?;
@@ -99,7 +103,7 @@ impl Mv {
                     (Spot::Volume(at, session), Spot::Volume(to, other))
                         if same_volume(session, other) =>
                     {
-                        self.rename(session, at, to, into)
+                        self.rename(session, at, to, into, &mut carried)
                     }
                     _ => self.carry(volumes, one, &target, into, &mut carried),
                 };
@@ -110,7 +114,14 @@ impl Mv {
         })
     }
 
-    fn rename(&self, session: &Session, at: &At, target: &At, into: bool) -> Done {
+    fn rename(
+        &self,
+        session: &Session,
+        at: &At,
+        target: &At,
+        into: bool,
+        carried: &mut Carried,
+    ) -> Done {
         let (dir, name) = volumes::find_parent(session, at)?;
         let found = session.lookup(dir, &name).map_err(|e| Fail::at(at, &e))?;
         let into = if into {
@@ -122,8 +133,16 @@ impl Mv {
         let into = into.filter(|to| to.node != found.node);
         let (to, new_name) = match into {
             Some(to) => (to.node, name.clone()),
-            None => volumes::find_parent(session, target)?,
+            None => volumes::find_new(session, target, found.attr.kind == FileKind::Dir)?,
         };
+        let end = match into {
+            Some(_) => target.join(&new_name),
+            None => target.clone(),
+        };
+        let (from, end) = [at, &end]
+            .map(|at| Spot::Volume(at.clone(), session.clone()))
+            .into();
+        carried.check(&from, &end)?;
         let flags = if self.no_clobber {
             RenameFlags::KEEP
         } else {
@@ -131,14 +150,9 @@ impl Mv {
         };
         session
             .rename(dir, &name, to, &new_name, flags)
-            .map_err(|e| {
-                let whole = if into.is_some() {
-                    target.join(&new_name)
-                } else {
-                    target.clone()
-                };
-                Fail::new(Exit::Failed, format!("{at}: not moved to {whole}: {e}"))
-            })
+            .map_err(|e| not_moved(&from, &end, &e))?;
+        carried.landed.extend(end.node());
+        Ok(())
     }
 
     /// Copies, into `target` or in its place, and notes what is to be removed.
@@ -158,14 +172,9 @@ impl Mv {
             target.spot.clone()
         };
         self.check_end(from, source, &end)?;
-        if carried
-            .copied
-            .iter()
-            .any(|(_, to)| to.shown() == end.shown())
-        {
-            let words = "something of that name was moved there before";
-            let line = format!("{}: not moved to {}: {words}", from.shown(), end.shown());
-            return Err(Fail::new(Exit::Failed, line));
+        carried.check(from, &end)?;
+        if end.node().is_some_and(|there| from.node() == Some(there)) {
+            return Err(not_moved(from, &end, &"both are the same file"));
         }
         // A copy would leave a target that is there in place of a directory alone.
         let copy = Cp::moving(arg.text.to_owned(), target.text.to_owned());
@@ -176,6 +185,7 @@ impl Mv {
                 format!("{}: not moved: not all of it could be copied", from.shown()),
             ));
         }
+        carried.landed.extend(end.node());
         carried.copied.push((from.clone(), end));
         Ok(())
     }
@@ -183,11 +193,7 @@ impl Mv {
     /// Whether a move may end there: it never merges two directories, nor puts
     /// a directory in a file's place, or the other way round.
     fn check_end(&self, from: &Spot, source: FileKind, end: &Spot) -> Done {
-        let fail = |kind: Kind| {
-            let error = volary::Error::from(kind);
-            let line = format!("{}: not moved to {}: {error}", from.shown(), end.shown());
-            Err(Fail::new(Exit::Failed, line))
-        };
+        let fail = |kind: Kind| Err(not_moved(from, end, &volary::Error::from(kind)));
         let there = match end.kind() {
             Ok(there) => there,
             // What else is wrong with it is for the copy to say.
@@ -205,15 +211,54 @@ impl Mv {
     }
 }
 
+fn not_moved(from: &Spot, end: &Spot, why: &dyn std::fmt::Display) -> Fail {
+    let line = format!("{}: not moved to {}: {why}", from.shown(), end.shown());
+    Fail::new(Exit::Failed, line)
+}
+
 /// What was copied, and is to be removed when all is. Names of one file thus stay names of one
 /// file, though each was named on its own.
 struct Carried {
     trip: Trip,
     /// From where to where.
     copied: Vec<(Spot, Spot)>,
+    /// What was moved to the target so far, by copying or renaming.
+    landed: Vec<Node>,
+    /// The images that are open.
+    images: Vec<HostId>,
+}
+
+/// A node, however it is named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Node {
+    Host(HostId),
+    /// A volume, by the address of its open state, and the node in it.
+    Volume(usize, NodeId),
 }
 
 impl Carried {
+    /// Refuses to move something over what must stay.
+    ///
+    /// # Errors
+    /// In one line, if what is there was moved there just now, or is an open image.
+    fn check(&self, from: &Spot, end: &Spot) -> Done {
+        let Some(there) = end.node() else {
+            return Ok(());
+        };
+        if self.landed.contains(&there) {
+            let words = "something of that name was moved there before";
+            return Err(not_moved(from, end, &words));
+        }
+        match there {
+            Node::Host(id) if self.images.contains(&id) => Err(not_moved(
+                from,
+                end,
+                &"is the image of a volume that is open",
+            )),
+            _ => Ok(()),
+        }
+    }
+
     /// Makes what was copied durable, and removes it where it was.
     ///
     /// # Errors
@@ -237,6 +282,26 @@ impl Spot {
             Place::Volume { source, path } => {
                 let session = volumes.session(&source, Use::Change)?;
                 Ok(Self::Volume(At { source, path }, session))
+            }
+        }
+    }
+
+    /// Returns the node there, if there is one; a symlink is one.
+    fn node(&self) -> Option<Node> {
+        match self {
+            Self::Host(path) => {
+                let meta = path.symlink_metadata().ok()?;
+                Some(Node::Host((meta.dev(), meta.ino())))
+            }
+            Self::Volume(at, session) => {
+                let node = session.walk(&at.path, Follow::No).ok()?.node;
+                match &at.source {
+                    Source::Host { path } => host_id(path, node).map(Node::Host),
+                    _ => {
+                        let volume = std::sync::Arc::as_ptr(session.volume()).addr();
+                        Some(Node::Volume(volume, node))
+                    }
+                }
             }
         }
     }

@@ -26,6 +26,7 @@ mod help;
 mod hostile;
 mod iso9660;
 mod keeping;
+mod keeping_apart;
 mod kills;
 mod layers;
 mod logons;

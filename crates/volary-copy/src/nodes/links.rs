@@ -4,6 +4,7 @@
 //! ([`Link`]). The sink remembers where it made the first ([`Made`]). Both forget a node with its
 //! last name, so that only nodes with outstanding names take memory.
 
+use crate::nodes::ids::{HostId, Id};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,15 +12,6 @@ use volary_core::NodeId;
 
 /// Why another name of a node is not copied.
 pub(crate) const OTHER_NAME: &str = "another name of a file that could not be copied; left out";
-
-/// A node of a source.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Id {
-    /// Device and inode of the host.
-    Host(u64, u64),
-    /// A volume, by the address of its open state, and the node in it.
-    Volume(usize, NodeId),
-}
 
 /// Marks a node that has more names than this one.
 #[derive(Clone, Copy, Debug)]
@@ -40,7 +32,7 @@ pub(crate) enum Spot {
         dir: Arc<Vec<u8>>,
         name: Vec<u8>,
         /// Device and inode.
-        id: (u64, u64),
+        id: HostId,
     },
 }
 
@@ -120,7 +112,7 @@ mod tests {
     #[test]
     fn a_node_is_remembered_until_its_last_name() {
         let mut links = Links::default();
-        let id = Id::Host(1, 2);
+        let id = Id::Host((1, 2));
         assert!(links.meet(id, 1).is_none());
         let first = links.meet(id, 3).unwrap();
         assert!(!first.again && !first.last);

@@ -1,8 +1,8 @@
 //! Places in volumes: [`VolumePlace`] for callers; [`At`] for messages and for walking.
 
+use crate::nodes::ids::{HostId, Ids};
 use std::fmt;
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
 use volary_core::{BlockDevice, escape};
 use volary_session::Session;
@@ -74,13 +74,9 @@ pub struct VolumePlace {
     pub device: Option<Arc<dyn BlockDevice>>,
     /// Device and inode of the volume's image, if there is one. It is neither copied nor
     /// overwritten.
-    pub image: Option<(u64, u64)>,
-}
-
-/// Returns a file's device and inode.
-pub fn image_id(path: &Path) -> Option<(u64, u64)> {
-    let meta = path.metadata().ok()?;
-    Some((meta.dev(), meta.ino()))
+    pub image: Option<HostId>,
+    /// The directory of the host that the volume is, if it is one: its nodes are the host's.
+    pub host_dir: Option<PathBuf>,
 }
 
 impl VolumePlace {
@@ -89,6 +85,11 @@ impl VolumePlace {
             volume: self.session.volume().name().into(),
             path: self.path.clone(),
         }
+    }
+
+    /// Returns the ids of the volume's nodes.
+    pub(crate) fn ids(&self) -> Ids {
+        Ids::new(&self.session, self.host_dir.as_deref())
     }
 
     pub(crate) fn is_on(&self, session: &Session) -> bool {

@@ -1,7 +1,9 @@
 //! A directory of the host, and the nodes in it: made, written and finished.
 
 use crate::how::CopyOptions;
+use crate::nodes::ids::{HostId, Id, of_stat};
 use crate::nodes::xattrs::{self, Xattr};
+use crate::sinks::target::{ITSELF_WORDS, OWN_IMAGE_WORDS, SYMLINK_WORDS};
 use crate::stream::Meta;
 use crate::told::failure::{And, Done, Failure};
 use crate::told::losses::{Loss, Losses};
@@ -25,10 +27,10 @@ pub(super) struct Folder {
     /// Its path below the place that the user named.
     pub(super) below: Arc<Vec<u8>>,
     /// Device and inode of everything copied into it. Only filled if the directory existed before.
-    made: Mutex<HashSet<(u64, u64)>>,
+    made: Mutex<HashSet<HostId>>,
     losses: Losses,
     /// Device and inode of the images that are open.
-    images: Arc<Vec<(u64, u64)>>,
+    images: Arc<Vec<HostId>>,
 }
 
 /// A file that is open for writing.
@@ -45,7 +47,7 @@ impl Folder {
     pub(super) fn at(
         path: &Path,
         how: &CopyOptions,
-        images: Vec<(u64, u64)>,
+        images: Vec<HostId>,
         losses: Losses,
     ) -> Done<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -76,6 +78,11 @@ impl Folder {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let fd = rustix::fs::openat(&self.fd, name, flags, Mode::empty())
             .map_err(|e| self.fail(name, e))?;
+        let stat = rustix::fs::fstat(&fd).map_err(|e| self.fail(name, e))?;
+        if !is_new && self.is_made(&stat) {
+            return Err(self.fail(name, MADE_BEFORE));
+        }
+        self.remember(|| Ok(stat)).map_err(|e| self.fail(name, e))?;
         let below = match self.below.as_slice() {
             b"" => name.to_vec(),
             dir => crate::nodes::place::join(dir, name),
@@ -111,9 +118,10 @@ impl Folder {
     pub(super) fn fail(&self, name: &[u8], e: Errno) -> Failure {
         let place = self.place(name);
         let words = match e {
-            Errno::LOOP => "is a symlink; not followed",
+            Errno::LOOP => SYMLINK_WORDS,
             MADE_BEFORE => "something of that name was copied there before; left out",
-            OWN_IMAGE => "is the volume that is copied from; left as it is",
+            OWN_IMAGE => OWN_IMAGE_WORDS,
+            ITSELF => ITSELF_WORDS,
             Errno::NOSPC | Errno::DQUOT | Errno::ROFS => {
                 return Failure::host(place, e).stopping();
             }
@@ -186,9 +194,7 @@ impl Folder {
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
             return Err(Errno::EXIST);
         }
-        if self.images.contains(&id(&stat)) {
-            return Err(OWN_IMAGE);
-        }
+        self.spare(&stat, meta)?;
         rustix::fs::ftruncate(&fd, 0)?;
         self.remember(|| Ok(stat))?;
         Ok(Some(Opened { fd, is_new: false }))
@@ -197,7 +203,7 @@ impl Folder {
     /// Returns whether an existing node must be replaced.
     ///
     /// # Errors
-    /// [`MADE_BEFORE`], [`OWN_IMAGE`].
+    /// As [`spare`](Self::spare), and those of the host.
     fn gives_way(&self, name: &[u8], meta: &Meta) -> Result<bool, Errno> {
         let there = rustix::fs::statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW)?;
         let mtime = Time::new(
@@ -207,21 +213,37 @@ impl Folder {
         if self.how.keeps(mtime, meta.mtime) {
             return Ok(false);
         }
-        if self.images.contains(&id(&there)) {
+        self.spare(&there, meta)?;
+        Ok(true)
+    }
+
+    /// # Errors
+    /// [`ITSELF`], [`MADE_BEFORE`], [`OWN_IMAGE`], if the copy must not replace this node.
+    fn spare(&self, there: &Stat, meta: &Meta) -> Result<(), Errno> {
+        let id = of_stat(there);
+        if meta.id == Some(Id::Host(id)) {
+            return Err(ITSELF);
+        }
+        if self.images.contains(&id) {
             return Err(OWN_IMAGE);
         }
-        let made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-        if made.contains(&id(&there)) {
-            return Err(MADE_BEFORE);
+        match self.is_made(there) {
+            true => Err(MADE_BEFORE),
+            false => Ok(()),
         }
-        Ok(true)
+    }
+
+    /// Returns whether this copy made the node, or entered it as a directory.
+    fn is_made(&self, there: &Stat) -> bool {
+        let made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        made.contains(&of_stat(there))
     }
 
     /// Remembers a node that was made in a directory that existed before.
     pub(super) fn remember(&self, stat: impl FnOnce() -> Result<Stat, Errno>) -> Result<(), Errno> {
         if !self.is_new {
             let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-            made.insert(id(&stat()?));
+            made.insert(of_stat(&stat()?));
         }
         Ok(())
     }
@@ -323,7 +345,10 @@ impl Folder {
 const MADE_BEFORE: Errno = Errno::ALREADY;
 
 /// The node is an open image.
-const OWN_IMAGE: Errno = Errno::TXTBSY;
+const OWN_IMAGE: Errno = Errno::REMCHG;
+
+/// The node is the one that is copied.
+const ITSELF: Errno = Errno::NOTUNIQ;
 
 /// Gives a node to its owner and group, as far as we may. Returns the mode to set. As in cp, a user
 /// who may not give files away stays their owner, but loses their set-uid and set-gid bits.
@@ -342,11 +367,6 @@ fn given(
         Err(Errno::PERM | Errno::INVAL) => Ok(meta.mode & !0o6000),
         Err(e) => Err(e),
     }
-}
-
-/// Returns the device and the inode.
-pub(super) const fn id(stat: &Stat) -> (u64, u64) {
-    (stat.st_dev, stat.st_ino)
 }
 
 pub(super) fn write_all(fd: BorrowedFd<'_>, mut data: &[u8]) -> Result<(), Errno> {

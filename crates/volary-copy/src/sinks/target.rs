@@ -1,17 +1,29 @@
 //! Where copied nodes go: into an existing directory, or to a new name.
 
-use crate::nodes::place::{At, VolumePlace};
+use crate::nodes::ids::{Id, Ids};
+use crate::nodes::place::At;
 use crate::told::failure::{Done, Failure, Why};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use volary_core::{FileKind, Kind, NodeId};
 use volary_session::{Follow, PATH_MAX, Session};
 
+/// Why a node that is there already is not written over: it is an open image.
+pub(super) const OWN_IMAGE_WORDS: &str = "is the volume that is copied from; left as it is";
+
+/// The same: it is what is to be copied.
+pub(super) const ITSELF_WORDS: &str = "would be copied over itself";
+
+/// The same: it is a symlink, which may lead out of the target.
+pub(super) const SYMLINK_WORDS: &str = "is a symlink; not followed";
+
 /// A directory of the host to write into. `name` is the name to write as, if the target is not an
 /// existing directory.
 pub(crate) struct HostTarget {
     pub(crate) dir: PathBuf,
     pub(crate) name: Option<Vec<u8>>,
+    /// The path ends in a slash, so that the new name is only for a directory.
+    pub(crate) is_for_dir: bool,
 }
 
 impl HostTarget {
@@ -24,6 +36,7 @@ impl HostTarget {
             return Ok(Self {
                 dir: path.into(),
                 name: None,
+                is_for_dir: false,
             });
         }
         let place = || path.display().to_string();
@@ -33,10 +46,12 @@ impl HostTarget {
         let Some(name) = path.file_name() else {
             return Err(Failure::host(place(), rustix::io::Errno::NOENT));
         };
+        let bytes = path.as_os_str().as_bytes();
         let parent = path.parent().filter(|p| !p.as_os_str().is_empty());
         Ok(Self {
             dir: parent.unwrap_or(Path::new(".")).into(),
             name: Some(name.as_bytes().to_vec()),
+            is_for_dir: bytes.ends_with(b"/") || bytes.ends_with(b"/."),
         })
     }
 }
@@ -46,6 +61,8 @@ pub(crate) struct VolumeTarget {
     pub(crate) dir: NodeId,
     pub(crate) at: At,
     pub(crate) name: Option<Vec<u8>>,
+    /// The path ends in a slash, so that the new name is only for a directory.
+    pub(crate) is_for_dir: bool,
 }
 
 impl VolumeTarget {
@@ -60,6 +77,7 @@ impl VolumeTarget {
                 dir: found.node,
                 at: at.clone(),
                 name: None,
+                is_for_dir: false,
             }),
             Ok(_) if count > 1 => Err(fail(Kind::NotDir.into())),
             Err(e) if e.kind() != Kind::NotFound => Err(fail(e)),
@@ -73,34 +91,30 @@ impl VolumeTarget {
                     dir,
                     at: at.with_path(parent.to_vec()),
                     name: Some(name),
+                    is_for_dir: at.path.ends_with(b"/"),
                 })
             }
         }
     }
 
-    /// Refuses to copy a directory into itself, as that would never end.
+    /// Returns the directory and those above it in the volume.
     ///
     /// # Errors
-    /// `IntoItself`, or the volume's.
-    pub(crate) fn refuse(&self, from: &VolumePlace, session: &Session) -> Done {
-        let at = from.at();
-        let Ok(source) = session.walk(&at.path, Follow::Yes) else {
-            return Ok(());
-        };
+    /// The volume's.
+    pub(crate) fn dirs(&self, session: &Session, ids: Ids) -> Done<Vec<Id>> {
         let mut dir = self.dir;
+        let mut found = vec![ids.of(dir)];
         // A path has at most this many steps.
         for _ in 0..PATH_MAX {
-            if dir == source.node {
-                return Err(Failure::new(at.to_string(), Why::IntoItself));
-            }
             let up = session.lookup(dir, b"..");
-            let up = up.map_err(|e| Failure::at(&at, e))?.node;
+            let up = up.map_err(|e| Failure::at(&self.at, e))?.node;
             if up == dir {
                 break;
             }
             dir = up;
+            found.push(ids.of(dir));
         }
-        Ok(())
+        Ok(found)
     }
 }
 

@@ -6,9 +6,10 @@
 
 use crate::how::CopyOptions;
 use crate::nodes::host_range::HostRange;
+use crate::nodes::ids::{HostId, of_stat};
 use crate::nodes::links::{Link, Made, OTHER_NAME, Spot};
 use crate::nodes::xattrs::Xattr;
-use crate::sinks::folder::{Folder, Opened, id, write_all};
+use crate::sinks::folder::{Folder, Opened, write_all};
 use crate::sinks::helper::Helper;
 use crate::stream::{Files, Meta, Sink, stops};
 use crate::told::failure::{And, Done, Failure, Why};
@@ -64,7 +65,7 @@ impl<'a> HostSink<'a> {
     pub(crate) fn new(
         path: &Path,
         how: &CopyOptions,
-        images: Vec<(u64, u64)>,
+        images: Vec<HostId>,
         made: Made,
         losses: Losses,
         observer: &'a dyn Observer,
@@ -126,7 +127,7 @@ impl<'a> HostSink<'a> {
         let spot = Spot::Host {
             dir: Arc::clone(&folder.below),
             name: name.to_vec(),
-            id: id(&stat?),
+            id: of_stat(&stat?),
         };
         self.made.made(link, spot);
         Ok(())
@@ -180,7 +181,7 @@ impl<'a> HostSink<'a> {
             rustix::fs::linkat(&from, first.as_slice(), dir, name, AtFlags::empty())
         };
         let there = rustix::fs::statat(&folder.fd, name, AtFlags::SYMLINK_NOFOLLOW);
-        if there.is_ok_and(|there| id(&there) == *node) {
+        if there.is_ok_and(|there| of_stat(&there) == *node) {
             return Ok(());
         }
         if !folder.replace(name, meta, &make)? {
@@ -188,7 +189,7 @@ impl<'a> HostSink<'a> {
         }
         // Another node may have replaced the first name meanwhile.
         let made = rustix::fs::statat(&folder.fd, name, AtFlags::SYMLINK_NOFOLLOW)?;
-        if id(&made) != *node {
+        if of_stat(&made) != *node {
             rustix::fs::unlinkat(&folder.fd, name, AtFlags::empty())?;
             return Err(Errno::STALE);
         }

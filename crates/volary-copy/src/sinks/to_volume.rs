@@ -3,10 +3,11 @@
 mod linking;
 
 use crate::how::CopyOptions;
+use crate::nodes::ids::{HostId, Ids};
 use crate::nodes::links::{Made, OTHER_NAME, Spot};
 use crate::nodes::place::{At, join};
 use crate::nodes::xattrs::{self, Xattr};
-use crate::sinks::target::VolumeTarget;
+use crate::sinks::target::{ITSELF_WORDS, OWN_IMAGE_WORDS, SYMLINK_WORDS, VolumeTarget};
 use crate::stream::{Meta, Sink, zeros};
 use crate::told::failure::{And, Done, Failure, Why};
 use crate::told::losses::{Loss, Losses};
@@ -27,8 +28,7 @@ pub(crate) struct VolumeSink<'a> {
     /// The path of the innermost directory, for messages.
     at: At,
     file: Option<Writing>,
-    /// Whether the source is in the same volume.
-    same_volume: bool,
+    spared: Spared,
     /// Whether the volume can store DOS attributes.
     keeps_dos: bool,
     /// Extended attributes of the next node.
@@ -38,6 +38,13 @@ pub(crate) struct VolumeSink<'a> {
     /// Number of files written, for the message when the volume is full.
     count: u64,
     observer: &'a dyn Observer,
+}
+
+/// What else a copy must not write over, besides what it made itself: its sources, and open images.
+pub(crate) struct Spared {
+    /// The ids of the target's nodes.
+    pub(crate) ids: Ids,
+    pub(crate) images: Vec<HostId>,
 }
 
 struct Dir {
@@ -71,7 +78,7 @@ impl<'a> VolumeSink<'a> {
         session: Session,
         target: &VolumeTarget,
         how: &'a CopyOptions,
-        same_volume: bool,
+        spared: Spared,
         made: Made,
         losses: Losses,
         observer: &'a dyn Observer,
@@ -94,7 +101,7 @@ impl<'a> VolumeSink<'a> {
             dirs: vec![base],
             at: target.at.clone(),
             file: None,
-            same_volume,
+            spared,
             keeps_dos,
             xattrs: Vec::new(),
             made,
@@ -229,10 +236,10 @@ impl<'a> VolumeSink<'a> {
                 if self.how.keeps(there.attr.mtime, meta.mtime) {
                     return Ok(None);
                 }
-                if self.same_volume && meta.node == Some(there.node) {
-                    return Err(Error::note(Kind::Invalid, "would be copied over itself"));
+                self.spare(&there, meta)?;
+                if there.attr.kind == FileKind::Symlink {
+                    return Err(Error::note(Kind::SymlinkLoop, SYMLINK_WORDS));
                 }
-                self.check_not_made(&there)?;
                 let how = Create::Truncate;
                 (
                     self.session
@@ -271,6 +278,19 @@ impl<'a> VolumeSink<'a> {
     fn made_as(&self, node: NodeId) -> Option<&[u8]> {
         let dir = self.dirs.last()?;
         dir.made.get(&node).map(Vec::as_slice)
+    }
+
+    /// # Errors
+    /// `Invalid` or `Exists` if the copy must not replace this node.
+    fn spare(&self, there: &Entry, meta: &Meta) -> Result<(), Error> {
+        let id = self.spared.ids.of(there.node);
+        if meta.id == Some(id) {
+            return Err(Error::note(Kind::Invalid, ITSELF_WORDS));
+        }
+        if id.is_of(&self.spared.images) {
+            return Err(Error::note(Kind::Invalid, OWN_IMAGE_WORDS));
+        }
+        self.check_not_made(there)
     }
 
     /// # Errors
@@ -386,10 +406,8 @@ impl Sink for VolumeSink<'_> {
                 if there.attr.kind != FileKind::Dir {
                     return Err(self.fail(name, Kind::NotDir.into()));
                 }
-                if self.made_as(there.node).is_some_and(|made| made != name) {
-                    let fail = self.check_not_made(&there);
-                    return fail.map_err(|e| self.fail(name, e));
-                }
+                self.check_not_made(&there)
+                    .map_err(|e| self.fail(name, e))?;
                 (there.node, false)
             }
             Err(e) => return Err(self.fail(name, e)),
@@ -520,10 +538,7 @@ impl VolumeSink<'_> {
             if self.how.keeps(there.attr.mtime, meta.mtime) {
                 return Ok(None);
             }
-            if self.same_volume && meta.node == Some(there.node) {
-                return Err(Error::note(Kind::Invalid, "would be copied over itself"));
-            }
-            self.check_not_made(&there)?;
+            self.spare(&there, meta)?;
             let made = self.session.replacing(dir, name, || make(self, dir));
             made.map(Some)
         };

@@ -2,7 +2,8 @@
 //! twice, and each file costs an open, a stat, a read and a close.
 
 use crate::how::CopyOptions;
-use crate::nodes::links::{Id, Links};
+use crate::nodes::ids::{HostId, Id, of_stat};
+use crate::nodes::links::Links;
 use crate::nodes::xattrs::{self, ROOM, is_virtual};
 use crate::sources::content::{Bytes, Content, Unread};
 use crate::stream::{Meta, Outlet, Piece, Pieces};
@@ -13,12 +14,12 @@ use rustix::fs::{CWD, FileType, Mode, OFlags, RawDir, SeekFrom, Stat};
 use rustix::io::Errno;
 use std::ffi::{CStr, CString};
 use std::io::{self, Read};
-use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use volary_core::{FileKind, Time, escape};
+use volary_session::PATH_MAX;
 
 /// Reads trees of the host into an [`Outlet`].
 pub(crate) struct HostSource<'a, 'scope, 'env> {
@@ -33,7 +34,7 @@ pub(crate) struct HostSource<'a, 'scope, 'env> {
     path: Vec<u8>,
     /// Device and inode of the directories that are open. They reveal a directory that leads into
     /// itself by symlinks.
-    above: Vec<(u64, u64)>,
+    above: Vec<HostId>,
 }
 
 /// The state that sources share.
@@ -46,8 +47,11 @@ pub(crate) struct Shared<'a> {
     pub(crate) report: Report<'a>,
     pub(crate) losses: Losses,
     /// Device and inode of the images that are open.
-    pub(crate) images: Vec<(u64, u64)>,
+    pub(crate) images: Vec<HostId>,
 }
+
+/// Why an image that is open is not copied.
+pub(crate) const INTO_IMAGE: &str = "is the volume that is copied to";
 
 /// A stream that is read to its end.
 pub(crate) struct Input<'a> {
@@ -142,7 +146,7 @@ impl<'a, 'scope, 'env> HostSource<'a, 'scope, 'env> {
             atime: now,
             mtime: now,
             dos: None,
-            node: None,
+            id: None,
             keeps_modes: true,
             link: None,
             has_xattrs: false,
@@ -220,8 +224,8 @@ impl<'a, 'scope, 'env> HostSource<'a, 'scope, 'env> {
     }
 
     fn file(&mut self, file: &OwnedFd, stat: &Stat, name: &[u8]) -> Done {
-        if self.shared.images.contains(&(stat.st_dev, stat.st_ino)) {
-            return self.left_out(Why::Words("is the volume that is copied to".into()));
+        if self.shared.images.contains(&of_stat(stat)) {
+            return self.left_out(Why::Words(INTO_IMAGE.into()));
         }
         let mut meta = self.meta(stat);
         if self.links.is_made(meta.link) {
@@ -252,7 +256,7 @@ impl<'a, 'scope, 'env> HostSource<'a, 'scope, 'env> {
         let mut meta = meta(stat);
         if self.shared.all && meta.kind != FileKind::Dir {
             let names = u32::try_from(stat.st_nlink).unwrap_or(u32::MAX);
-            meta.link = self.links.meet(Id::Host(stat.st_dev, stat.st_ino), names);
+            meta.link = self.links.meet(Id::Host(of_stat(stat)), names);
         }
         meta
     }
@@ -295,7 +299,11 @@ impl<'a, 'scope, 'env> HostSource<'a, 'scope, 'env> {
         if !self.recursive {
             return self.left_out(Why::Directory);
         }
-        let id = (stat.st_dev, stat.st_ino);
+        if self.path.len() > PATH_MAX {
+            let words = format!("deeper than {PATH_MAX} bytes of path; not entered");
+            return self.left_out(Why::Words(words.into()));
+        }
+        let id = of_stat(stat);
         if self.above.contains(&id) {
             return self.left_out(Why::Words("a directory that leads into itself".into()));
         }
@@ -345,8 +353,9 @@ impl<'a, 'scope, 'env> HostSource<'a, 'scope, 'env> {
 }
 
 fn list(dir: &OwnedFd) -> Result<Listing, Errno> {
-    let mut buffer = [MaybeUninit::uninit(); 32 << 10];
-    let mut entries = RawDir::new(dir, &mut buffer);
+    // Not on the stack, which deep trees need for themselves.
+    let mut buffer = Vec::with_capacity(32 << 10);
+    let mut entries = RawDir::new(dir, buffer.spare_capacity_mut());
     let mut listing = Listing {
         names: Vec::new(),
         entries: Vec::new(),
@@ -382,7 +391,7 @@ fn meta(stat: &Stat) -> Meta {
         atime: time(stat.st_atime, stat.st_atime_nsec.into()),
         mtime: time(stat.st_mtime, stat.st_mtime_nsec.into()),
         dos: None,
-        node: None,
+        id: Some(Id::Host(of_stat(stat))),
         keeps_modes: true,
         link: None,
         has_xattrs: false,

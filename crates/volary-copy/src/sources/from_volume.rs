@@ -2,11 +2,12 @@
 
 use crate::how::CopyOptions;
 use crate::nodes::host_range::{HostRange, Places};
-use crate::nodes::links::{Id, Links};
+use crate::nodes::ids::Ids;
+use crate::nodes::links::Links;
 use crate::nodes::place::{At, VolumePlace};
 use crate::nodes::xattrs::{ROOM, is_virtual};
 use crate::sources::content::{Bytes, Content, Unread};
-use crate::sources::from_host::Shared;
+use crate::sources::from_host::{INTO_IMAGE, Shared};
 use crate::stream::{Meta, Outlet};
 use crate::told::failure::{And, Done, Failure, Why};
 use crate::told::losses::Loss;
@@ -23,6 +24,7 @@ use volary_session::{Ahead, Follow, Listing, PATH_MAX, Session};
 pub(crate) struct VolumeSource<'a, 'scope, 'env> {
     to: &'a mut Outlet<'scope, 'env>,
     session: Session,
+    ids: Ids,
     /// The volume's device, if the host may copy from it.
     device: Option<Arc<dyn BlockDevice>>,
     /// Whether to enter directories.
@@ -50,6 +52,7 @@ impl<'a, 'scope, 'env> VolumeSource<'a, 'scope, 'env> {
             to,
             ahead: Ahead::new(&place.session),
             session: place.session.clone(),
+            ids: place.ids(),
             device: place.device.clone(),
             recursive: how.recursive,
             follow: how.dereference,
@@ -85,6 +88,10 @@ impl<'a, 'scope, 'env> VolumeSource<'a, 'scope, 'env> {
 
     /// Reads the node at `at`. The path of `at` is the same afterwards.
     fn node(&mut self, at: &mut At, attr: &Attr, name: &[u8]) -> Done {
+        if self.ids.of(attr.node).is_of(&self.shared.images) {
+            let failure = Failure::words(at.to_string(), INTO_IMAGE);
+            return self.or_left_out(Err(failure));
+        }
         let mut meta = self.meta(attr);
         if self.links.is_made(meta.link) {
             return self.to.link(name, meta);
@@ -182,8 +189,7 @@ impl<'a, 'scope, 'env> VolumeSource<'a, 'scope, 'env> {
         let keeps_modes = self.shared.shown_modes || self.session.caps().has(Caps::MODES);
         let mut link = None;
         if self.shared.all && attr.kind != FileKind::Dir {
-            let volume = Arc::as_ptr(self.session.volume()).addr();
-            link = self.links.meet(Id::Volume(volume, attr.node), attr.nlink);
+            link = self.links.meet(self.ids.of(attr.node), attr.nlink);
         }
         let mode = match attr.kind {
             _ if keeps_modes => attr.mode,
@@ -201,7 +207,7 @@ impl<'a, 'scope, 'env> VolumeSource<'a, 'scope, 'env> {
             atime: attr.atime,
             mtime: attr.mtime,
             dos: attr.dos,
-            node: Some(attr.node),
+            id: Some(self.ids.of(attr.node)),
             keeps_modes,
             link,
             has_xattrs: false,

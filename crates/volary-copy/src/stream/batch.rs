@@ -1,12 +1,13 @@
 //! Batches: items, and the bytes that they refer to.
 
 use crate::nodes::host_range::HostRange;
+use crate::nodes::ids::Id;
 use crate::nodes::links::Link;
 use crate::told::failure::Done;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
-use volary_core::{FileKind, NodeId, Time};
+use volary_core::{FileKind, Time};
 
 /// How many bytes one thread copies before the sink gets its own.
 pub(super) const ALONE: usize = 8 << 20;
@@ -48,8 +49,8 @@ pub(crate) struct Meta {
     pub(crate) mtime: Time,
     /// DOS attributes, if the source keeps them.
     pub(crate) dos: Option<u8>,
-    /// The node, if it is a volume's.
-    pub(crate) node: Option<NodeId>,
+    /// The node; `None` for a stream that is read to its end.
+    pub(crate) id: Option<Id>,
     /// The source keeps owners and modes, or options set them. Otherwise `mode` is 0666 or 0777,
     /// without the write bits if the node is read-only.
     pub(crate) keeps_modes: bool,

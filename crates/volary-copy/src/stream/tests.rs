@@ -87,7 +87,7 @@ fn meta(len: Option<u64>) -> Meta {
         atime: Time::EPOCH,
         mtime: Time::EPOCH,
         dos: None,
-        node: None,
+        id: None,
         keeps_modes: true,
         link: None,
         has_xattrs: false,

@@ -40,6 +40,10 @@ pub(super) fn place(held: &Held, path: &[u8]) -> VolumePlace {
         path: path.to_vec(),
         device: held.device.clone(),
         image,
+        host_dir: match &held.source {
+            Source::Host { path } => Some(path.clone()),
+            _ => None,
+        },
     }
 }
 

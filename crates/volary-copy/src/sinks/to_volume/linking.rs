@@ -34,7 +34,7 @@ impl VolumeSink<'_> {
             if there.node == node || self.how.keeps(there.attr.mtime, meta.mtime) {
                 return Ok(());
             }
-            self.check_not_made(&there)?;
+            self.spare(&there, meta)?;
             self.session.replacing(dir, name, || make(self))
         };
         match make(self).or_else(again) {
