@@ -4,6 +4,7 @@ use super::sys;
 use std::fs::{File, TryLockError};
 use std::io::ErrorKind;
 use std::ops::Deref;
+use std::path::Path;
 use std::time::Duration;
 use volary_core::{Error, Kind, Result};
 
@@ -51,16 +52,42 @@ impl Drop for Locked {
 /// # Errors
 /// `Busy`, naming the process that holds the lock if the host tells it.
 pub(super) fn lock(file: &File, read_only: bool) -> Result<()> {
-    for _ in 0..TRIES {
+    when_free(file, || {
         let taken = match read_only {
             true => file.try_lock_shared(),
             false => file.try_lock(),
         };
         match taken {
-            Ok(()) => return Ok(()),
-            Err(TryLockError::WouldBlock) => {}
-            Err(TryLockError::Error(e)) if has_no_locks(&e) => return Ok(()),
-            Err(TryLockError::Error(e)) => return Err(Error::note(Kind::Io, e.to_string())),
+            Ok(()) => Ok(Some(())),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(e)) if has_no_locks(&e) => Ok(Some(())),
+            Err(TryLockError::Error(e)) => Err(Error::note(Kind::Io, e.to_string())),
+        }
+    })
+}
+
+/// Opens the block device that `found` is, for writing and for nobody else: the host refuses it
+/// while it is mounted or in use by a device above it. Waits as [`lock`] does.
+///
+/// # Errors
+/// `Busy`; `Io`.
+pub(super) fn claim(path: &Path, found: &File) -> Result<File> {
+    when_free(found, || match sys::open_alone(path) {
+        Ok(file) => Ok(Some(file)),
+        Err(e) if e.kind() == ErrorKind::ResourceBusy => Ok(None),
+        Err(e) => Err(Error::note(Kind::Io, e.to_string())),
+    })
+}
+
+/// Calls `take` until it returns something. Waits up to two seconds for the process that has
+/// `file`.
+///
+/// # Errors
+/// `Busy`, naming that process if the host tells it; those of `take`.
+fn when_free<T>(file: &File, take: impl Fn() -> Result<Option<T>>) -> Result<T> {
+    for _ in 0..TRIES {
+        if let Some(taken) = take()? {
+            return Ok(taken);
         }
         // If this process holds the lock itself, waiting is useless.
         if sys::holder(file) == Some(std::process::id()) {

@@ -16,6 +16,7 @@ use std::io::{ErrorKind, Seek, SeekFrom};
 use std::path::Path;
 use std::sync::Arc;
 pub use sys::cached_pages;
+pub(crate) use sys::data_in;
 #[cfg(feature = "qcow2")]
 pub(crate) use sys::read_exact_at;
 use volary_core::{
@@ -34,7 +35,8 @@ pub struct OpenOptions {
 }
 
 /// A regular file or a block device of the host. It is locked while it is open (`flock`): many
-/// processes may read it, or one may write it.
+/// processes may read it, or one may write it. A block device to write is opened exclusively
+/// (`O_EXCL`).
 ///
 /// If another process removes or truncates the file meanwhile, writes are lost. From then on,
 /// [`flush`](BlockDevice::flush) returns `Io`.
@@ -52,7 +54,7 @@ impl FileDevice {
     /// # Errors
     /// Each is one line, without the path: `NotFound`; `IsDir`; `Access`; `Unsupported` if it is
     /// neither a file nor a block device; `Busy` if another process still has it open after two
-    /// seconds; `Unsupported` if it is empty; `Io`.
+    /// seconds, or to write what the host has mounted; `Unsupported` if it is empty; `Io`.
     pub fn open(path: impl AsRef<Path>, options: OpenOptions) -> Result<Self> {
         let (file, is_block) = open_locked(path.as_ref(), options)?;
         Self::from_file(file, is_block, options)

@@ -1,7 +1,7 @@
 //! Opens and locks a file of the host. Every error has a line that says what to do.
 
 use super::OpenOptions;
-use super::lock::lock;
+use super::lock::{claim, lock};
 use super::sys::{self, FileType};
 use std::fs::File;
 use std::io::ErrorKind;
@@ -9,14 +9,15 @@ use std::path::Path;
 use volary_core::{Error, Kind, Result};
 
 /// Opens a regular file or block device as `options` say, and locks it: many processes may read it,
-/// or one may write it. Also returns whether it is a block device.
+/// or one may write it. What the host has mounted is not opened for writing, nor is a block device
+/// that it uses otherwise. Also returns whether it is a block device.
 ///
 /// # Errors
 /// As [`FileDevice::open`](super::FileDevice::open), except that an empty file is accepted.
 pub(crate) fn open_locked(path: &Path, options: OpenOptions) -> Result<(File, bool)> {
     let read_only = options.read_only;
     let opened = sys::open(path, read_only).and_then(|file| Ok((file.metadata()?, file)));
-    let (had, file) = opened.map_err(|e| refused(&e, read_only))?;
+    let (had, mut file) = opened.map_err(|e| refused(&e, read_only))?;
     let is_block = match sys::kind_of(&had) {
         FileType::Regular => false,
         FileType::BlockDevice => true,
@@ -27,9 +28,29 @@ pub(crate) fn open_locked(path: &Path, options: OpenOptions) -> Result<(File, bo
         }
     };
     if !options.unlocked {
+        if !read_only {
+            refuse_mounted(&file)?;
+        }
+        if is_block && !read_only {
+            file = claim(path, &file)?;
+        }
         lock(&file, read_only)?;
     }
     Ok((file, is_block))
+}
+
+/// Checks that the host has mounted neither this block device nor an image through a loop device.
+///
+/// # Errors
+/// `Busy`, with the place of the mount.
+fn refuse_mounted(file: &File) -> Result<()> {
+    match sys::mount_of(file) {
+        None => Ok(()),
+        Some(place) => {
+            let words = format!("mounted at {place}; unmount it first");
+            Err(Error::note(Kind::Busy, words))
+        }
+    }
 }
 
 /// Returns the error for a file that cannot be opened, with advice.

@@ -35,7 +35,13 @@ pub(crate) struct Needs {
 
 /// What every process reads: facts about itself and the host, none of them secret. Landlock denies
 /// other processes' memory and descriptors, which are in `/proc` as well.
-const FACTS: [&str; 3] = ["/proc", "/sys/fs/cgroup", "/etc/login.defs"];
+const FACTS: [&str; 5] = [
+    "/proc",
+    "/sys/fs/cgroup",
+    "/sys/block",
+    "/sys/devices/virtual/block",
+    "/etc/login.defs",
+];
 
 /// What the resolver reads to look up the name of a host.
 const RESOLVER: [&str; 13] = [

@@ -30,6 +30,7 @@ mod keeping_apart;
 mod kills;
 mod layers;
 mod logons;
+mod loops;
 mod mistakes;
 mod mounting;
 mod naming;

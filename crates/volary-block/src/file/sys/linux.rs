@@ -1,11 +1,15 @@
 //! The host's calls on Linux, beyond those of every UNIX.
 
 use rustix::fd::{AsFd, AsRawFd};
-use rustix::fs::{Advice, FallocateFlags, OFlags, fcntl_getfl, fcntl_setfl, fstat, major, minor};
+use rustix::fs::{
+    Advice, FallocateFlags, OFlags, SeekFrom, fcntl_getfl, fcntl_setfl, fstat, major, minor, seek,
+};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io::Result;
 use std::num::NonZeroU64;
+use std::ops::Range;
+use volary_core::HostFile;
 
 /// Bytes of a page in the host's page cache.
 const PAGE: u64 = 4096;
@@ -47,6 +51,32 @@ pub(crate) fn punch(file: &File, offset: u64, len: u64) -> Result<bool> {
         Err(e) if e == Errno::IO => Err(e.into()),
         Err(_) => Ok(false),
     }
+}
+
+/// Returns the parts of a range of a file that are not holes, up to `most` of them. Returns `None`
+/// if there are more, or if the file does not tell.
+pub(crate) fn data_in(
+    file: HostFile<'_>,
+    range: Range<u64>,
+    most: usize,
+) -> Option<Vec<Range<u64>>> {
+    let mut found = Vec::new();
+    let mut at = range.start;
+    while at < range.end {
+        let start = match seek(file, SeekFrom::Data(at)) {
+            Ok(start) if start < range.end => start,
+            // Nothing but a hole is left.
+            Ok(_) | Err(Errno::NXIO) => break,
+            Err(_) => return None,
+        };
+        let end = seek(file, SeekFrom::Hole(start)).ok()?.min(range.end);
+        if found.len() == most || end <= start {
+            return None;
+        }
+        found.push(start..end);
+        at = end;
+    }
+    Some(found)
 }
 
 /// Asks the host to read a range into its page cache. This is only a hint, and the read reports any

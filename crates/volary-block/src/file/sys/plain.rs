@@ -2,6 +2,8 @@
 
 use std::fs::File;
 use std::io::Result;
+use std::ops::Range;
+use volary_core::HostFile;
 
 /// The assumed bytes of a sector.
 const SECTOR: u32 = 512;
@@ -31,5 +33,15 @@ pub(crate) fn past_cache(_: &File, _: bool) -> Option<File> {
 
 /// Returns `None`, as the host does not tell who holds a lock.
 pub(crate) fn holder(_: &File) -> Option<u32> {
+    None
+}
+
+/// Returns `None`, as the host does not tell what it has mounted.
+pub(crate) fn mount_of(_: &File) -> Option<String> {
+    None
+}
+
+/// Returns `None`, as files do not tell of their holes.
+pub(crate) fn data_in(_: HostFile<'_>, _: Range<u64>, _: usize) -> Option<Vec<Range<u64>>> {
     None
 }

@@ -13,10 +13,27 @@ const PARTS_MAX: usize = 1024;
 
 /// Opens a file without blocking, even a fifo that has no writer.
 pub(crate) fn open(path: &Path, read_only: bool) -> Result<File> {
-    let access = match read_only {
-        true => OFlags::RDONLY,
-        false => OFlags::RDWR,
+    open_with(
+        path,
+        match read_only {
+            true => OFlags::RDONLY,
+            false => OFlags::RDWR,
+        },
+    )
+}
+
+/// Opens a block device for writing. Linux refuses it while the device has another user who wants
+/// to be the only one, such as a mount.
+pub(crate) fn open_alone(path: &Path) -> Result<File> {
+    // Elsewhere, this flag has no meaning for what exists.
+    let alone = match cfg!(target_os = "linux") {
+        true => OFlags::EXCL,
+        false => OFlags::empty(),
     };
+    open_with(path, OFlags::RDWR | alone)
+}
+
+fn open_with(path: &Path, access: OFlags) -> Result<File> {
     let flags = access | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     Ok(File::from(rustix::fs::open(path, flags, Mode::empty())?))
 }

@@ -11,6 +11,11 @@ pub(crate) fn open(path: &Path, read_only: bool) -> Result<File> {
     File::options().read(true).write(!read_only).open(path)
 }
 
+/// Opens a file for writing.
+pub(crate) fn open_alone(path: &Path) -> Result<File> {
+    open(path, false)
+}
+
 /// Returns the kind of a file. Volumes and disks are not files here.
 pub(crate) fn kind_of(had: &Metadata) -> FileType {
     match had.file_type() {
