@@ -48,6 +48,7 @@ mod reserve;
 mod seeded;
 mod skipping;
 mod slice;
+mod zeros;
 
 pub use by_replica::ByReplica;
 pub use cache::{Cache, CacheOptions, PAGE, SECTOR, Stage};
@@ -63,3 +64,4 @@ pub use record::{Counts, Recorder, Request};
 pub use reserve::{Reservation, Reservations};
 pub use skipping::Skipping;
 pub use slice::Slice;
+pub use zeros::Zeros;

@@ -32,6 +32,11 @@ impl<'a> Skipping<'a> {
         }
     }
 
+    /// Returns the device itself.
+    pub(crate) fn device(&self) -> &'a dyn BlockDevice {
+        self.dev
+    }
+
     /// Takes the error of the first failed read.
     pub fn take_failure(&self) -> Option<Error> {
         self.state.lock().first.take()

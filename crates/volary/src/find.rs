@@ -102,7 +102,7 @@ fn names_replica(format: &dyn Format, options: &Options) -> bool {
 /// A disklabel does not exclude that, as it precedes a volume at the start of the disk.
 fn may_be_damaged(identity: &Identity, device: &dyn BlockDevice) -> bool {
     match identity {
-        Identity::Blank | Identity::Unknown => true,
+        Identity::Blank(_) | Identity::Headless(_) | Identity::Unknown => true,
         Identity::Partitions(crate::identify::DISKLABEL) => {
             let all = partitions(device).unwrap_or_default();
             all.iter().any(|partition| partition.offset == 0)
@@ -124,9 +124,15 @@ fn unknown(opens: &str, identity: &Identity, device: &dyn BlockDevice) -> Error 
             }
             _ => format!("{words} without a partition; make one first"),
         },
-        Identity::Blank => {
-            "no volume, nothing but zeros; make one with: volary mkfs IMAGE".to_string()
+        Identity::Blank(_) => {
+            let zeros = identity.words();
+            format!("no volume, {zeros}; make one with: volary mkfs IMAGE")
         }
+        Identity::Headless(at) => format!(
+            "no volume that is known: it begins with zeros, holds something at byte {at}, and no \
+             replica of a superblock or boot sector was found; --type KIND opens it as one of: \
+             {opens}"
+        ),
         Identity::Unknown => {
             let begins = beginning(device);
             format!(

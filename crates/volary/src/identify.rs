@@ -1,7 +1,7 @@
 //! Identifies the content of a device by its magic: a volume that can be opened, or something else
 //! that is known.
 
-use crate::block::Skipping;
+use crate::block::{Skipping, Zeros};
 use crate::formats::Formats;
 use volary_core::{BlockDevice, Format, Probe, Result, is_zero};
 
@@ -13,8 +13,10 @@ pub enum Identity {
     Foreign(&'static str),
     /// A partition table: `an MBR partition table`.
     Partitions(&'static str),
-    /// Zeros, as far as the device was read.
-    Blank,
+    /// Zeros. Of a large device so many bytes were read, all over it; `None` if all of it was.
+    Blank(Option<u64>),
+    /// Zeros where a volume is recognised, and something from this byte on.
+    Headless(u64),
     /// Nothing known.
     Unknown,
 }
@@ -25,7 +27,11 @@ impl Identity {
         match self {
             Self::Volume(_, probe) => format!("a {} volume", probe.kind),
             Self::Foreign(words) | Self::Partitions(words) => (*words).into(),
-            Self::Blank => "nothing but zeros".into(),
+            Self::Blank(None) => "nothing but zeros".into(),
+            Self::Blank(Some(read)) => {
+                format!("nothing but zeros in the {read} bytes that were read")
+            }
+            Self::Headless(at) => format!("something at byte {at}, after zeros"),
             Self::Unknown => "nothing that is known".into(),
         }
     }
@@ -38,7 +44,7 @@ impl Formats {
         let readable = Skipping::new(dev);
         let identity = self.look(&readable)?;
         match (&identity, readable.take_failure()) {
-            (Identity::Blank | Identity::Unknown, Some(e)) => Err(e),
+            (Identity::Blank(_) | Identity::Unknown, Some(e)) => Err(e),
             _ => Ok(identity),
         }
     }
@@ -47,7 +53,7 @@ impl Formats {
     ///
     /// # Errors
     /// `Io`.
-    pub(crate) fn look(&self, dev: &dyn BlockDevice) -> Result<Identity> {
+    pub(crate) fn look(&self, dev: &Skipping<'_>) -> Result<Identity> {
         for format in self.all() {
             if let Some(probe) = format.probe(dev)? {
                 return Ok(Identity::Volume(*format, probe));
@@ -56,7 +62,14 @@ impl Formats {
         let size = dev.geometry().size;
         let mut head = vec![0; usize::try_from(size).unwrap_or(LOOK).min(LOOK)];
         dev.read_at(0, &mut head)?;
-        Ok(name(&Head(&head)))
+        if !is_zero(&head) {
+            return Ok(name(&Head(&head)));
+        }
+        Ok(match Zeros::on(dev)? {
+            Zeros::All => Identity::Blank(None),
+            Zeros::Sampled(read) => Identity::Blank(Some(read)),
+            Zeros::Until(at) => Identity::Headless(at),
+        })
     }
 }
 
@@ -74,11 +87,7 @@ fn name(head: &Head<'_>) -> Identity {
     if let Some(words) = partition_table(head) {
         return Identity::Partitions(words);
     }
-    if is_zero(head.0) {
-        Identity::Blank
-    } else {
-        Identity::Unknown
-    }
+    Identity::Unknown
 }
 
 /// The bytes to examine. Reading past them returns `None`.
@@ -301,7 +310,6 @@ mod tests {
             words(&holding(&[(512, b"EFI PART")])),
             "a GPT partition table"
         );
-        assert_eq!(words(&holding(&[])), "nothing but zeros");
     }
 
     #[test]

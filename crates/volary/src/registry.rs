@@ -135,8 +135,8 @@ impl Registry {
     }
 
     /// Identifies what the device holds: tries the [formats](Self::formats) first, then foreign
-    /// ones, then partition tables. Reads at most the first [`LOOK`](crate::LOOK) bytes itself; the
-    /// formats' probes may read more.
+    /// ones, then partition tables. Reads the first [`LOOK`](crate::LOOK) bytes itself, and if these
+    /// are zeros, looks for anything else in bounded time; the formats' probes may read more.
     ///
     /// # Errors
     /// `Io` if the readable part holds nothing known, and another part cannot be read.

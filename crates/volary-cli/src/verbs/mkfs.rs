@@ -216,6 +216,10 @@ impl Mkfs {
             );
             return Err(Fail::new(Exit::Failed, line));
         }
+        if stat.len() > 0 {
+            // What is in use is not cut.
+            modelled::open_source(source, false).map_err(opening)?;
+        }
         let file = OpenOptions::new().write(true).open(path).map_err(fail)?;
         file.set_len(size).map_err(fail)
     }
@@ -276,7 +280,7 @@ fn refuse_to_overwrite(source: &Source, dev: &dyn BlockDevice) -> Done {
     let held = registry()
         .identify(dev)
         .map_err(|e| Fail::opening(source, &e))?;
-    if matches!(held, Identity::Blank) {
+    if matches!(held, Identity::Blank(_)) {
         return Ok(());
     }
     let line = match held {
