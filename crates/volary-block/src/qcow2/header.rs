@@ -30,6 +30,14 @@ pub(super) struct Tables {
     pub(super) l1: (u64, u64),
 }
 
+/// Returns whether the refcounts of a header that [`check`] has accepted are up to date. They are not
+/// after a crash, if QEMU has put off writing them.
+pub(super) fn counts(bytes: &[u8]) -> bool {
+    const DIRTY: u64 = 1;
+    let header = Header { bytes, file_len: 0 };
+    header.u32(4) == 2 || header.u64(72) & DIRTY == 0
+}
+
 /// Returns the tables of a header that [`check`] has accepted.
 ///
 /// # Errors

@@ -1,5 +1,6 @@
 //! A device in a qcow2 image, by the imago crate.
 
+mod clusters;
 mod header;
 mod refcounts;
 #[cfg(test)]
@@ -104,7 +105,7 @@ impl Qcow2 {
     fn open_with(path: &Path, options: OpenOptions, outside: bool) -> Result<Self> {
         let (file, _) = open_locked(path, options)?;
         let writable = !options.read_only;
-        check_header(&file, outside, writable)?;
+        check_file(&file, outside, writable).map_err(of_image)?;
         let how = imago::StorageOpenOptions::new()
             .filename(path)
             .write(writable);
@@ -122,7 +123,7 @@ impl Qcow2 {
             let why = escape(why.as_bytes());
             Error::note(
                 Kind::Corrupt,
-                format!("a qcow2 image that is damaged: {why}"),
+                format!("a qcow2 image that is damaged: {why}; see: qemu-img check"),
             )
         })?;
         let image = FormatAccess::new(image);
@@ -185,15 +186,29 @@ fn led_astray() -> Error {
     )
 }
 
-fn check_header(file: &File, outside: bool, writable: bool) -> Result<()> {
+/// Adds to an error of damage what mends an image. A check of the volume in it cannot.
+fn of_image(e: Error) -> Error {
+    match e.as_corrupt() {
+        None => e,
+        Some(c) => {
+            let expected = format!("{}; see: qemu-img check", c.expected);
+            Error::corrupt(c.what, c.offset, c.found.clone(), expected)
+        }
+    }
+}
+
+/// Checks the header and the tables of an image, as far as imago does not.
+fn check_file(file: &File, outside: bool, writable: bool) -> Result<()> {
     let read = |e: std::io::Error| io_error("read", 0, HEADER_LEN, &e);
     let len = file.metadata().map_err(read)?.len();
     let mut bytes = vec![0; HEADER_LEN];
     read_exact_at(file, &mut bytes, 0).map_err(read)?;
     let backing = header::check(&bytes, len)?;
+    let tables = header::tables(&bytes)?;
     if writable {
-        refcounts::check(file, &header::tables(&bytes)?)?;
+        refcounts::check(file, &tables)?;
     }
+    clusters::check(file, &tables, len, header::counts(&bytes))?;
     let Some(backing) = backing else {
         return Ok(());
     };

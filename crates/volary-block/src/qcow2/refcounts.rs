@@ -1,5 +1,5 @@
 //! Checks refcounts (docs/interop/qcow2.txt, "Host cluster management"), as far as necessary before
-//! a write.
+//! a write, and to find that a file was cut.
 
 use super::header::Tables;
 use crate::file::io_error;
@@ -30,6 +30,43 @@ pub(super) fn check(file: &File, tables: &Tables) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Returns whether clusters that begin past the end of the file, of `len` bytes, have a refcount above
+/// 0. They are used, or left over from a crash.
+///
+/// # Errors
+/// `Io`.
+pub(super) fn count_past_end(file: &File, tables: &Tables, len: u64) -> Result<bool> {
+    let Tables {
+        cluster_bits,
+        count_bits,
+        refcounts: (table, table_len),
+        ..
+    } = *tables;
+    let first = len.div_ceil(1 << cluster_bits);
+    let in_block = (8 << cluster_bits) / u64::from(count_bits);
+    let mut block = vec![0; 1 << cluster_bits];
+    for number in first / in_block..table_len / 8 {
+        let mut entry = [0; 8];
+        read(file, table + number * 8, &mut entry)?;
+        let at = u64::from_be_bytes(entry) & OFFSET;
+        if at == 0 {
+            continue;
+        }
+        if at + block.len() as u64 > len {
+            return Ok(true);
+        }
+        read(file, at, &mut block)?;
+        let bit = first.saturating_sub(number * in_block) * u64::from(count_bits);
+        let (byte, bits_before) = ((bit / 8) as usize, bit % 8);
+        let mut counts = block.get(byte..).unwrap_or_default().iter();
+        let starts = counts.next().is_some_and(|b| b >> bits_before != 0);
+        if starts || counts.any(|b| *b != 0) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Looks up refcounts. Keeps the last refcount block.

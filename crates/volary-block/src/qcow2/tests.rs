@@ -322,3 +322,36 @@ fn an_image_that_does_not_count_its_own_tables_is_read_and_not_written() {
         }
     }
 }
+
+#[test]
+fn an_image_that_was_cut_is_refused_and_one_with_lost_clusters_is_not() {
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("image.qcow2");
+    Qcow2::create(&path, 64 << 20).unwrap();
+    let dev = Qcow2::open(&path, OpenOptions::default()).unwrap();
+    dev.write_at(1 << 20, &vec![7; 8 << 20]).unwrap();
+    dev.flush().unwrap();
+    drop(dev);
+    let whole = std::fs::read(&path).unwrap();
+    for len in [5_000_000, whole.len() - (64 << 10)] {
+        std::fs::write(&path, &whole[..len]).unwrap();
+        for options in [READ_ONLY, OpenOptions::default()] {
+            let e = Qcow2::open(&path, options).err().unwrap();
+            assert_eq!(e, Kind::Corrupt);
+            let told = e.to_string();
+            assert!(told.contains("(is the image truncated?)"), "{told}");
+            assert!(told.contains("qemu-img check"), "{told}");
+        }
+    }
+    // The last cluster need not be complete.
+    std::fs::write(&path, &whole[..whole.len() - 512]).unwrap();
+    Qcow2::open(&path, READ_ONLY).unwrap();
+    // Counted, and used by nothing: what a crash leaves.
+    let mut lost = whole;
+    let field = |at: usize| u64::from_be_bytes(lost[at..at + 8].try_into().unwrap());
+    let block = field(field(48) as usize) as usize;
+    let past = lost.len().div_ceil(64 << 10) * 2;
+    lost[block + past + 1] = 1;
+    std::fs::write(&path, &lost).unwrap();
+    Qcow2::open(&path, OpenOptions::default()).unwrap();
+}

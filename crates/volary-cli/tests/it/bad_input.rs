@@ -74,6 +74,49 @@ fn zeros_are_no_volume() {
 }
 
 #[test]
+fn what_begins_with_zeros_and_holds_something_is_not_called_blank() {
+    let sandbox = Sandbox::empty();
+    let mut image = vec![0; 64 << 20];
+    sandbox.run("mkfs -q -t fat16 --size 32M part.img").ok();
+    let part = sandbox.read("part.img");
+    image[1 << 20..][..part.len()].copy_from_slice(&part);
+    sandbox.write("disk.img", &image);
+    let told = sandbox.run("fsck -n disk.img").fails(8);
+    assert!(told.contains("holds something at byte 1048576"), "{told}");
+    let told = sandbox.run("mkfs -q disk.img").fails(1);
+    assert!(told.contains("something at byte 1048576"), "{told}");
+    assert!(told.contains("with --force it is lost"), "{told}");
+    assert!(sandbox.read("disk.img") == image);
+
+    sandbox.run("mkfs -q -t ffs1 --size 16M ffs.img").ok();
+    let mut image = sandbox.read("ffs.img");
+    image[..72 << 10].fill(0);
+    sandbox.write("ffs.img", &image);
+    let told = sandbox.run("mkfs -q ffs.img").fails(1);
+    assert!(told.contains("with --force it is lost"), "{told}");
+    assert!(sandbox.read("ffs.img") == image);
+}
+
+#[test]
+fn a_qcow2_image_that_was_cut_is_refused() {
+    let sandbox = Sandbox::empty();
+    sandbox.write("file", &crate::sandbox::noise(8 << 20));
+    sandbox.run("mkfs -q -t ffs2 --size 32M t.qcow2").ok();
+    sandbox.run("cp file t.qcow2:/").ok();
+    let whole = sandbox.read("t.qcow2");
+    sandbox.write("t.qcow2", &whole[..5_000_000]);
+    for line in ["cp t.qcow2:/file back", "cp file t.qcow2:/again"] {
+        let told = sandbox.run(line).fails(4);
+        assert!(told.contains("(is the image truncated?)"), "{told}");
+        assert!(told.contains("qemu-img check"), "{told}");
+        assert!(!told.contains("volary fsck"), "{told}");
+    }
+    let told = sandbox.run("fsck -n t.qcow2").fails(8);
+    assert!(told.contains("qemu-img check"), "{told}");
+    assert!(!told.contains("volary fsck"), "{told}");
+}
+
+#[test]
 fn foreign_formats_are_named() {
     let sandbox = Sandbox::empty();
     let image = |parts: &[(usize, &[u8])]| {
