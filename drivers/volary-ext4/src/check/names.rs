@@ -52,6 +52,7 @@ pub(crate) fn check(store: &Store, seen: &mut Seen, findings: &mut Reporter<'_>)
             ino: ROOT_INO,
         }],
         met: HashSet::from([ROOT_INO]),
+        present: HashSet::new(),
     };
     let mut at = 0;
     while let Some(ino) = walk.dirs.get(at).map(|dir| dir.ino) {
@@ -69,6 +70,8 @@ struct Walk<'a, 'f> {
     findings: &'a mut Reporter<'f>,
     dirs: Vec<Dir>,
     met: HashSet<u32>,
+    /// The names of the directory that is being checked.
+    present: HashSet<Vec<u8>>,
 }
 
 impl Walk<'_, '_> {
@@ -103,6 +106,7 @@ impl Walk<'_, '_> {
         // Its `.`, and the root's `..`, which is its own.
         self.count(inode.ino, if inode.ino == ROOT_INO { 2 } else { 1 });
         self.parent(at, &inode);
+        self.present.clear();
         self.chunks(at, &inode)?;
         self.tree(at, &inode);
         for (name, ino) in self.store.fast().added(inode.ino) {
@@ -209,6 +213,17 @@ impl Walk<'_, '_> {
             self.tell(
                 &Finding {
                     code: "name",
+                    ..damage(inode.at, words)
+                },
+                at,
+                name,
+            );
+        }
+        if !self.present.insert(entry.name.clone()) {
+            let words = "the directory has that name before; this one is not reached";
+            self.tell(
+                &Finding {
+                    code: "same-name",
                     ..damage(inode.at, words)
                 },
                 at,

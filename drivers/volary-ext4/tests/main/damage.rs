@@ -118,6 +118,28 @@ fn a_bit_turned_over_in_any_structure_is_told() {
     each_is_told(&good, places);
 }
 
+#[test]
+fn two_entries_of_one_name_are_told() {
+    if !can_make() {
+        return;
+    }
+    let images = Images::new();
+    let source = images.path("pair");
+    std::fs::create_dir_all(&source).expect("a directory");
+    for name in ["one", "two"] {
+        std::fs::write(source.join(name), name).expect("a file");
+    }
+    // Without checksums, which would be wrong too.
+    let image = images.made("pair.img", "-t ext2 -b 1024 -N 128", "2M", Some(&source));
+    let mut bytes = std::fs::read(&image).expect("an image");
+    assert_eq!(ask(&memory(bytes.clone())), Some(Vec::new()));
+    // The length of the name, the type of a file, and the name.
+    let entry = bytes.windows(5).position(|at| at == b"\x03\x01two");
+    let entry = entry.expect("an entry");
+    bytes[entry + 2..entry + 5].copy_from_slice(b"one");
+    assert_eq!(ask(&memory(bytes)), Some(vec!["same-name".to_owned()]));
+}
+
 /// Returns a volume with an extent node, an attribute block and a directory with a hash tree.
 fn with_trees(images: &Images) -> Vec<u8> {
     let source = images.path("trees");

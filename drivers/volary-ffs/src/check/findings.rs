@@ -38,6 +38,7 @@ const REPAIRS: &[(&str, &str)] = &[
     ("dots", "they are made anew"),
     ("name", "the entry is taken out"),
     ("unallocated", "the entry is taken out"),
+    ("same-name", "the second is taken out"),
     ("type", "the entry is corrected"),
     ("twice", "one of the names is taken out"),
     (

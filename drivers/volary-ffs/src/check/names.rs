@@ -1,5 +1,6 @@
 //! Phases 2 and 3: path names and connectivity.
 
+mod same;
 mod twins;
 
 use super::chunk::{Chunk, Salvage};
@@ -47,6 +48,7 @@ pub(super) fn check(
         twins_left: TWINS_MAX,
         bytes_left: reader.volume.size.saturating_mul(reader.volume.fsize),
         revived: Vec::new(),
+        present: HashSet::new(),
     };
     let root = names.inodes.all.get(&UFS_ROOTINO);
     if root.is_some_and(|seen| seen.kind == FileKind::Dir) {
@@ -80,6 +82,8 @@ struct Names<'a, 'b> {
     bytes_left: u64,
     /// Names found behind damage: the inode, the directory, and where in it.
     revived: Vec<(u32, u32, u64)>,
+    /// The names of the directory that is being checked.
+    present: HashSet<Vec<u8>>,
 }
 
 impl Names<'_, '_> {
@@ -143,6 +147,7 @@ impl Names<'_, '_> {
         if !self.has_room(&inode, &holes, &unread) {
             return Ok(());
         }
+        self.present.clear();
         let mut gaps = holes.iter().chain(&unread).peekable();
         let (mut at, mut dots, mut damaged) = (0, 0, 0);
         while at < inode.size && damaged < DAMAGE_MAX {
@@ -194,27 +199,27 @@ impl Names<'_, '_> {
         false
     }
 
-    /// Checks an entry, if it is in use.
+    /// Checks an entry, if it is in use. Returns whether it counts as a name of its inode.
     fn one(
         &mut self,
         dir: &Inode,
         entry: &Entry<'_>,
         dots: &mut u32,
         todo: &mut Vec<u32>,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         if !entry.is_used() {
-            return Ok(());
+            return Ok(false);
         }
         if !entry.is_dots() {
             return self.entry(dir, entry, todo);
         }
         if *dots == 2 {
             self.more_dots(dir, entry.name, entry.at);
-            return Ok(());
+            return Ok(false);
         }
         *dots += 1;
         self.dots(dir, entry);
-        Ok(())
+        Ok(false)
     }
 
     /// Reports a directory without `.` and `..`. The repair puts them in their places.
@@ -339,8 +344,8 @@ impl Names<'_, '_> {
             if entry.at < at {
                 continue;
             }
-            self.one(dir, &entry, dots, todo)?;
-            if wanted && entry.is_used() && !entry.is_dots() {
+            let counts = self.one(dir, &entry, dots, todo)?;
+            if wanted && counts {
                 self.revived.push((entry.ino, dir.ino, entry.at));
             }
         }
@@ -410,7 +415,8 @@ impl Names<'_, '_> {
         }
     }
 
-    fn entry(&mut self, dir: &Inode, entry: &Entry<'_>, todo: &mut Vec<u32>) -> Result<()> {
+    /// Checks an entry other than `.` and `..`. Returns whether it counts as a name of its inode.
+    fn entry(&mut self, dir: &Inode, entry: &Entry<'_>, todo: &mut Vec<u32>) -> Result<bool> {
         let (name, leads, at) = (entry.name, entry.ino, entry.at);
         let damage = |code: &'static str, message: String| Finding {
             code,
@@ -432,11 +438,14 @@ impl Names<'_, '_> {
             if is_removed {
                 self.plan.entry(dir.ino, at, Change::Remove);
             }
-            return Ok(());
+            return Ok(false);
         };
         if is_removed {
             self.plan.entry(dir.ino, at, Change::Remove);
-            return Ok(());
+            return Ok(false);
+        }
+        if self.is_same(dir, entry) {
+            return Ok(false);
         }
         if let Some(seen) = self.inodes.all.get_mut(&leads) {
             seen.found = seen.found.saturating_add(1);
@@ -454,7 +463,7 @@ impl Names<'_, '_> {
             }
         }
         if is != FileKind::Dir {
-            return Ok(());
+            return Ok(true);
         }
         if self.twins_left > 0 {
             self.twins_left -= 1;
@@ -466,7 +475,7 @@ impl Names<'_, '_> {
             self.paths.insert(leads, (dir.ino, name.to_vec()));
             todo.push(leads);
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Returns the kind of an inode that its entry says is a directory. If the content begins with

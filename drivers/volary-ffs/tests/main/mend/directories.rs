@@ -93,6 +93,15 @@ pub(super) const NAMES: &[Kind] = &[
         image[m.entry("a", "one") + 9] = 0;
     }),
     kind(
+        "two of one name",
+        ("same-name", Refuses, All),
+        |m, image| {
+            let entry = m.entry("many", &long_name(20));
+            let other = long_name(21);
+            image[entry + 8..][..other.len()].copy_from_slice(other.as_bytes());
+        },
+    ),
+    kind(
         "a name to a free inode",
         ("unallocated", Refuses, All),
         |m, image| {
