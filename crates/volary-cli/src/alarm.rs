@@ -3,6 +3,7 @@
 
 use crate::exit::{Done, Exit, Fail};
 use crate::log::warn;
+use crate::volumes::Use;
 use std::sync::Arc;
 use volary::layers::{Alarm, Alert};
 use volary::{Finding, Fs, Kind, Source, escape};
@@ -30,6 +31,13 @@ pub(crate) fn alarmed(fs: Fs, source: &Source) -> Arc<Alarm> {
             warn(&format!("{name}: answers again; {failed} calls had failed"));
         }
     }))
+}
+
+/// Warns that a volume that is to be changed takes no changes, if it says why.
+pub(crate) fn tell_if_read_only(fs: &Fs, source: &Source, usage: Use) {
+    if let (Use::Change, Some(why)) = (usage, fs.why_read_only()) {
+        warn(&format!("{source}: takes no changes: {why}"));
+    }
 }
 
 /// Returns what a driver has found, in a line.

@@ -115,6 +115,12 @@ pub trait FileSystem: Send + Sync {
         COMMIT_TIME
     }
 
+    /// Returns why the volume takes no changes, if the user could do something about that: it was not
+    /// cleanly left, say. The words follow a colon. Constant while the volume is attached.
+    fn why_read_only(&self) -> Option<String> {
+        None
+    }
+
     /// Takes the driver's findings since the last call: faults it met in passing, and users who
     /// exceeded a soft limit. The calls that met them were answered all the same. Each finding is
     /// returned once. Cheap if there are none. Works after [`detach`](Self::detach) too.

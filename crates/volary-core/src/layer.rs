@@ -192,6 +192,8 @@ macro_rules! operations {
             fn caller(&self, cred: &Cred) -> Option<Cred> { self.below().caller(cred) }
             /// Returns the age at which changes must be durable; not seen by `around`.
             fn commit_time(&self) -> Duration { self.below().commit_time() }
+            /// Returns why the volume takes no changes; not seen by `around`.
+            fn why_read_only(&self) -> Option<String> { self.below().why_read_only() }
             /// Takes the driver's findings; not seen by `around`.
             fn findings(&self) -> Vec<Finding> { self.below().findings() }
             /// Forwards a hint; not seen by `around`.
@@ -235,6 +237,7 @@ macro_rules! operations {
             fn root(&self) -> NodeId { Layer::root(self) }
             fn caller(&self, cred: &Cred) -> Option<Cred> { Layer::caller(self, cred) }
             fn commit_time(&self) -> Duration { Layer::commit_time(self) }
+            fn why_read_only(&self) -> Option<String> { Layer::why_read_only(self) }
             fn findings(&self) -> Vec<Finding> { Layer::findings(self) }
             fn forget(&self, node: NodeId, lookups: u64) { Layer::forget(self, node, lookups); }
             fn prefetch(&self, cx: &Ctx<'_>, nodes: &[NodeId], what: Prefetch) -> bool {

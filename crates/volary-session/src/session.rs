@@ -8,8 +8,8 @@ use crate::volume::Volume;
 use std::fmt;
 use std::sync::Arc;
 use volary_core::{
-    Access, Attr, Cancel, Caps, Cred, Ctx, FileKind, Fs, Kind, Name, NodeId, Prefetch, QuotaOf,
-    QuotaReport, Result, SetQuota, StatFs, Time, permits,
+    Access, Attr, Cancel, Caps, Cred, Ctx, Error, FileKind, Fs, Kind, Name, NodeId, Prefetch,
+    QuotaOf, QuotaReport, Result, SetQuota, StatFs, Time, permits,
 };
 
 /// One caller's credentials on one volume, and all operations that they can call there.
@@ -235,10 +235,15 @@ impl Session {
 
     pub(crate) fn check_writable(&self) -> Result<()> {
         if self.volume.caps.has(Caps::WRITE) {
-            Ok(())
-        } else {
-            Err(Kind::ReadOnly.into())
+            return Ok(());
         }
+        Err(match self.fs().why_read_only() {
+            Some(why) => {
+                let words = format!("{}: {why}", Kind::ReadOnly.words());
+                Error::note(Kind::ReadOnly, words)
+            }
+            None => Kind::ReadOnly.into(),
+        })
     }
 
     /// Returns whether the caller's rights come from attributes and are checked here.

@@ -1,7 +1,7 @@
 //! `volary mount`: a volume as a directory of this host.
 
 use super::serve::{mount_ended, mount_on};
-use crate::alarm::{alarmed, commit_failed, lost};
+use crate::alarm::{alarmed, commit_failed, lost, tell_if_read_only};
 use crate::clock;
 use crate::exit::{Done, Exit, Fail};
 use crate::log::LogArgs;
@@ -162,6 +162,7 @@ impl Mount {
             tell_of_replica(source, replica, Use::Look)?;
         }
         let mut fs = opened.fs;
+        tell_if_read_only(&fs, source, usage);
         if at.path != b"/" {
             let subtree = Subtree::new(fs, &at.path).map_err(|e| Fail::usage(e.to_string()))?;
             fs = Arc::new(subtree);

@@ -10,7 +10,7 @@ mod plan;
 mod say;
 mod smb;
 
-use crate::alarm::{alarmed, commit_failed, lost};
+use crate::alarm::{alarmed, commit_failed, lost, tell_if_read_only};
 use crate::clock;
 use crate::exit::{Done, Exit, Fail};
 use crate::log::LogArgs;
@@ -373,6 +373,7 @@ impl Serve {
             tell_of_replica(&source, replica, Use::Look)?;
         }
         let below = opened.fs;
+        tell_if_read_only(&below, &source, usage);
         let layers: Vec<String> = [&entry.layers[..], &self.layers].concat();
         let layered = if at.path == b"/" {
             Ok(below.clone())

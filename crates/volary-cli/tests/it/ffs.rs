@@ -53,6 +53,34 @@ fn an_ffs_volume_can_be_looked_at_copied_and_checked() {
 }
 
 #[test]
+fn a_volume_that_was_not_cleanly_left_says_why_it_takes_no_changes() {
+    let sandbox = Sandbox::empty();
+    sandbox.run("mkfs -q -t ffs2 --size 8M disk.img").ok();
+    let mut image = sandbox.read("disk.img");
+    // fs_clean, in the superblock of UFS2.
+    image[(64 << 10) + 209] = 0;
+    sandbox.write("disk.img", &image);
+    sandbox.write("file", b"words");
+    let why = "the volume was not cleanly left";
+    for line in [
+        "cp file disk.img:/",
+        "mkdir disk.img:/d",
+        "chmod 700 disk.img:/",
+    ] {
+        let told = sandbox.run(line).fails(1);
+        assert!(told.contains(why), "{line}: {told}");
+        assert_eq!(told.trim_end().lines().count(), 1, "{line}: {told}");
+    }
+    sandbox.run("ls disk.img").ok();
+    let asked = sandbox.run("mkdir -o ro disk.img:/d").fails(1);
+    assert!(!asked.contains(why), "{asked}");
+    let served = crate::serving::Serving::start(&sandbox, "disk.img");
+    let ended = served.end("-TERM");
+    assert!(ended.err.contains("takes no changes: "), "{}", ended.err);
+    assert_eq!(ended.err.matches(why).count(), 1, "{}", ended.err);
+}
+
+#[test]
 fn an_ffs_volume_takes_changes() {
     for (version, order) in [(1, "le"), (1, "be"), (2, "be")] {
         let Some(sandbox) = image(version, order) else {

@@ -57,7 +57,10 @@ fn what_was_in_use_is_checked_before_it_takes_changes() {
     image[512 + 412] = 1;
     sandbox.write("disk.img", &image);
     let told = sandbox.run("mkdir disk.img:/d").fails(1);
-    assert!(told.contains("read-only"), "{told}");
+    assert!(
+        told.contains("read-only: the volume was not cleanly left"),
+        "{told}"
+    );
     assert_eq!(sandbox.run("fsck -p disk.img").code, 1);
     sandbox.run("mkdir disk.img:/d").ok();
 }

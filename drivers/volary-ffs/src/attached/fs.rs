@@ -114,6 +114,10 @@ impl FfsFs {
 }
 
 impl FileSystem for FfsFs {
+    fn why_read_only(&self) -> Option<String> {
+        self.0.why_read_only().map(str::to_owned)
+    }
+
     fn findings(&self) -> Vec<Finding> {
         self.0.warnings()
     }

@@ -60,6 +60,9 @@ pub(crate) const SUPERBLOCK: OptionSpec = OptionSpec {
            first superblock, or by the first replica that is found)",
 };
 
+/// The reason of a volume whose user, or device, wants no changes.
+const FOR_READING: &str = "the volume is attached for reading";
+
 pub(crate) struct Attached {
     pub(crate) volume: Volume,
     pub(crate) root: NodeId,
@@ -147,7 +150,7 @@ impl Attached {
         let volume = Volume::new(found, geometry.size)?;
         check_superblock(&volume.found)?;
         let asked = how.read_only || geometry.read_only;
-        let why = asked.then_some("the volume is attached for reading");
+        let why = asked.then_some(FOR_READING);
         let why = why.or_else(|| {
             let is_clean = mends || volume.found.raw.fs_clean & 1 != 0;
             why_not(&volume, geometry.sector, is_clean, sector, how.memory)
@@ -199,6 +202,11 @@ impl Attached {
     /// Returns whether the volume was attached to take changes.
     pub(crate) fn takes_changes(&self) -> bool {
         self.read_only.is_none()
+    }
+
+    /// Returns why the volume takes no changes, unless nobody wanted any.
+    pub(crate) fn why_read_only(&self) -> Option<&str> {
+        self.read_only.filter(|why| *why != FOR_READING)
     }
 
     /// Checks that the volume takes changes.

@@ -132,6 +132,10 @@ fn create(
 }
 
 impl FileSystem for V7Fs {
+    fn why_read_only(&self) -> Option<String> {
+        self.0.why_read_only().map(str::to_owned)
+    }
+
     fn caps(&self) -> Caps {
         let mut bits = CAPS;
         if self.0.volume.variant == Variant::SysV {

@@ -24,6 +24,9 @@ use volary_ondisk::retry::with_commits;
 /// Memory for looking at a volume, in bytes.
 pub(crate) const LOOK_MEMORY: u64 = 16 << 20;
 
+/// The reason of a volume whose user, or device, wants no changes.
+const FOR_READING: &str = "the volume is attached for reading";
+
 pub(crate) struct Attached {
     pub(crate) volume: Volume,
     pub(crate) root: NodeId,
@@ -111,7 +114,7 @@ impl Attached {
         let root = root(&reader)?.id()?;
         let alloc = Alloc::new(&reader);
         let read_only = match asked {
-            true => Some("the volume is attached for reading".into()),
+            true => Some(FOR_READING.into()),
             false => why_not(geometry.sector, mends || volume.is_clean(), &alloc),
         };
         let alloc = match alloc {
@@ -148,6 +151,12 @@ impl Attached {
     /// Returns whether it was attached to take changes.
     pub(crate) fn takes_changes(&self) -> bool {
         self.read_only.is_none()
+    }
+
+    /// Returns why it takes no changes, unless nobody wanted any.
+    pub(crate) fn why_read_only(&self) -> Option<&str> {
+        let why = self.read_only.as_deref();
+        why.filter(|why| *why != FOR_READING)
     }
 
     /// # Errors
