@@ -215,7 +215,11 @@ fn is_of_no_host(path: &Path) -> bool {
 /// Returns what to do about it, where the error does not say so itself.
 fn advice(error: &Error, source: &dyn fmt::Display) -> String {
     match error.kind() {
+        // An image in a format of its own is not what a check of the volume mends.
+        Kind::Corrupt if error.to_string().contains("; see: ") => String::new(),
         Kind::Corrupt => format!("; check the volume: volary fsck -n {source}"),
+        // A full directory is not a full volume.
+        Kind::NoSpace if error.to_string().contains("; ") => String::new(),
         Kind::NoSpace => "; delete something, or make a larger volume".into(),
         Kind::Io if error.is_host_full() => {
             format!(", then check the volume: volary fsck -p {source}")

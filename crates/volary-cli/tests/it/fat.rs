@@ -278,3 +278,14 @@ fn a_label_is_shown_in_the_letters_in_which_it_was_given() {
     let info = sandbox.run("info disk.img").ok();
     assert!(info.contains("ÄÖ") && !info.contains('\u{fffd}'), "{info}");
 }
+
+#[test]
+fn a_full_root_directory_is_not_called_a_full_volume() {
+    let sandbox = Sandbox::empty();
+    let line = "mkfs -q -t fat12 --size 1440k -o floppy=1440k disk.img";
+    sandbox.run(line).ok();
+    let files: Vec<String> = (0..225).map(|i| format!("disk.img:/F{i}")).collect();
+    let told = sandbox.run(&format!("touch {}", files.join(" "))).fails(1);
+    let why = "the root directory is full; put it into another directory\n";
+    assert!(told.ends_with(why), "{told}");
+}

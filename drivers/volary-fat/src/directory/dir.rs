@@ -28,6 +28,10 @@ const GROW_MAX: u32 = 32 << 10;
 /// Most slots that a record takes, the paper's tail with them.
 const RECORD_MAX: usize = 22;
 
+/// What is said of directories that cannot grow, whatever room the volume has.
+const ROOT_FULL: &str = "the root directory is full; put it into another directory";
+const DIR_FULL: &str = "the directory is full, with 65536 slots; put it into another directory";
+
 /// A directory's content.
 pub(crate) struct Dir {
     /// First cluster; 0 for the root.
@@ -330,10 +334,10 @@ impl Dir {
     /// Adds clusters for `slots` more slots.
     fn grow(&mut self, store: &Store, epoch: &Epoch, slots: u32) -> Step<()> {
         if self.is_fixed(store) {
-            return Err(Error::note(Kind::NoSpace, "the root directory is full").into());
+            return Err(Error::note(Kind::NoSpace, ROOT_FULL).into());
         }
         if self.capacity(store) + slots > DIR_ENTRIES_MAX {
-            return Err(Error::note(Kind::NoSpace, "the directory is full: 65536 entries").into());
+            return Err(Error::note(Kind::NoSpace, DIR_FULL).into());
         }
         let last = self.runs.last().ok_or(Kind::Corrupt)?;
         let clusters = (slots * ENTRY_LEN as u32).div_ceil(store.layout.cluster_len);
