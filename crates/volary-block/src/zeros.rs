@@ -41,14 +41,10 @@ impl Zeros {
     pub fn on(dev: &Skipping<'_>) -> Result<Self> {
         let size = dev.geometry().size;
         let data = data_of(dev.device(), size);
-        let all = [0..size];
-        let known = data.as_deref().unwrap_or(&all);
-        if known
-            .iter()
-            .map(|range| range.end - range.start)
-            .sum::<u64>()
-            <= WHOLE
-        {
+        let known = data.unwrap_or_else(|| std::iter::once(0..size).collect());
+        let known = known.as_slice();
+        let count: u64 = known.iter().map(|range| range.end - range.start).sum();
+        if count <= WHOLE {
             let found = first_in(dev, known)?;
             return Ok(found.map_or(Self::All, Self::Until));
         }
