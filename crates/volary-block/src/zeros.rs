@@ -131,7 +131,7 @@ mod tests {
     #[test]
     fn a_large_device_is_sampled_and_its_beginning_end_and_copies_are_read() {
         let size = 1 << 30;
-        let places = places(size, &[0..size]);
+        let places = places(size, std::slice::from_ref(&(0..size)));
         assert!(places.is_sorted_by(|a, b| a.end <= b.start));
         let dev = MemDevice::new(size);
         let Zeros::Sampled(read) = on(&dev) else {

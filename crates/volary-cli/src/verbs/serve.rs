@@ -348,12 +348,8 @@ impl Serve {
         }
     }
 
-    fn open(&self, entry: &Entry, config: &Config, run_as: &RunAs) -> Done<Served> {
-        let at = At::parse(&entry.volume)?;
-        let mut export = self.export(entry, config)?;
-        if matches!(at.source, Source::Host { .. }) {
-            export.system_groups = lowest_group_of_users();
-        }
+    /// Returns the options of a volume: those of the command, and then its own.
+    fn options_of(&self, entry: &Entry) -> Options {
         let mut options = Options::new();
         let given = self.options.iter().chain(&entry.options);
         given.for_each(|text| options.add(text));
@@ -361,6 +357,16 @@ impl Serve {
         if let Some(kind) = &entry.kind {
             options.set(TYPE_OPTION, kind.as_str());
         }
+        options
+    }
+
+    fn open(&self, entry: &Entry, config: &Config, run_as: &RunAs) -> Done<Served> {
+        let at = At::parse(&entry.volume)?;
+        let mut export = self.export(entry, config)?;
+        if matches!(at.source, Source::Host { .. }) {
+            export.system_groups = lowest_group_of_users();
+        }
+        let options = self.options_of(entry);
         let read_only = options
             .flag("ro", export.read_only)
             .map_err(|e| Fail::usage(format!("-o: {e}")))?;
