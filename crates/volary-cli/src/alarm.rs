@@ -3,7 +3,6 @@
 
 use crate::exit::{Done, Exit, Fail};
 use crate::log::warn;
-use crate::volumes::Use;
 use std::sync::Arc;
 use volary::layers::{Alarm, Alert};
 use volary::{Finding, Fs, Kind, Source, escape};
@@ -33,9 +32,9 @@ pub(crate) fn alarmed(fs: Fs, source: &Source) -> Arc<Alarm> {
     }))
 }
 
-/// Warns that a volume that is to be changed takes no changes, if it says why.
-pub(crate) fn tell_if_read_only(fs: &Fs, source: &Source, usage: Use) {
-    if let (Use::Change, Some(why)) = (usage, fs.why_read_only()) {
+/// Warns that a volume takes no changes, if it says why and changes are wanted.
+pub(crate) fn tell_if_read_only(fs: &Fs, source: &Source, read_only: bool) {
+    if let Some(why) = fs.why_read_only().filter(|_| !read_only) {
         warn(&format!("{source}: takes no changes: {why}"));
     }
 }

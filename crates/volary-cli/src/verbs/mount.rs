@@ -162,7 +162,7 @@ impl Mount {
             tell_of_replica(source, replica, Use::Look)?;
         }
         let mut fs = opened.fs;
-        tell_if_read_only(&fs, source, usage);
+        tell_if_read_only(&fs, source, read_only);
         if at.path != b"/" {
             let subtree = Subtree::new(fs, &at.path).map_err(|e| Fail::usage(e.to_string()))?;
             fs = Arc::new(subtree);

@@ -379,7 +379,7 @@ impl Serve {
             tell_of_replica(&source, replica, Use::Look)?;
         }
         let below = opened.fs;
-        tell_if_read_only(&below, &source, usage);
+        tell_if_read_only(&below, &source, read_only);
         let layers: Vec<String> = [&entry.layers[..], &self.layers].concat();
         let layered = if at.path == b"/" {
             Ok(below.clone())
