@@ -21,41 +21,64 @@ const ZERO: u64 = 1;
 /// `Corrupt`, with the place of the entry; `Io`.
 pub(super) fn check(file: &File, tables: &Tables, len: u64, counts: bool) -> Result<()> {
     let (at, l1_len) = tables.l1;
-    let l1 = entries(file, at, l1_len)?;
-    for (at, entry) in &l1 {
+    let mut l2_tables = Vec::new();
+    each_entry(file, at, l1_len, |at, entry| {
         let l2 = entry & OFFSET;
-        if l2 + (1 << tables.cluster_bits) > len && l2 != 0 {
-            return Err(cut(*at, l2, len));
+        if l2 != 0 && l2 + (1 << tables.cluster_bits) > len {
+            return Err(cut(at, l2, len));
         }
-    }
+        // A table that two entries name is looked at once; a file has no more than fit into it.
+        if l2 != 0 && l2_tables.last() != Some(&l2) && (l2_tables.len() as u64) < len >> 9 {
+            l2_tables.push(l2);
+        }
+        Ok(())
+    })?;
     // Without refcounts that make sense, each cluster is looked at.
     if counts && !count_past_end(file, tables, len).unwrap_or(true) {
         return Ok(());
     }
-    for (_, entry) in l1.iter().filter(|(_, entry)| entry & OFFSET != 0) {
-        for (at, entry) in entries(file, entry & OFFSET, 1 << tables.cluster_bits)? {
+    for l2 in l2_tables {
+        each_entry(file, l2, 1 << tables.cluster_bits, |at, entry| {
             let data = match entry & COMPRESSED {
                 0 if entry & ZERO != 0 => 0,
                 0 => entry & OFFSET,
                 _ => entry & ((1 << (70 - tables.cluster_bits)) - 1),
             };
-            if data >= len {
-                return Err(cut(at, data, len));
+            match data >= len {
+                true => Err(cut(at, data, len)),
+                false => Ok(()),
             }
-        }
+        })?;
     }
     Ok(())
 }
 
-/// Returns the entries of a table, each with its offset in the file.
-fn entries(file: &File, at: u64, len: u64) -> Result<Vec<(u64, u64)>> {
-    let mut bytes = vec![0; usize::try_from(len).unwrap_or(usize::MAX)];
-    read_exact_at(file, &mut bytes, at).map_err(|e| io_error("read", at, bytes.len(), &e))?;
-    let (numbers, _) = bytes.as_chunks();
-    let places = (at..).step_by(8);
-    Ok(places
-        .zip(numbers.iter().map(|bytes| u64::from_be_bytes(*bytes)))
-        .collect())
+/// Calls `look` with the entries of a table of `len` bytes, each with its offset in the file. Takes
+/// little memory, whatever length the header tells.
+fn each_entry(
+    file: &File,
+    at: u64,
+    len: u64,
+    mut look: impl FnMut(u64, u64) -> Result<()>,
+) -> Result<()> {
+    const PART: u64 = 64 << 10;
+    let mut bytes = vec![0; PART as usize];
+    let mut done = 0;
+    while done < len {
+        let here = at.saturating_add(done);
+        let part = (len - done).min(PART);
+        let part = bytes.get_mut(..part as usize).unwrap_or_default();
+        read_exact_at(file, part, here).map_err(|e| io_error("read", here, part.len(), &e))?;
+        let (numbers, _) = part.as_chunks();
+        for (index, number) in numbers.iter().enumerate() {
+            look(
+                here.saturating_add(8 * index as u64),
+                u64::from_be_bytes(*number),
+            )?;
+        }
+        done += PART;
+    }
+    Ok(())
 }
 
 fn cut(at: u64, cluster: u64, len: u64) -> Error {

@@ -18,11 +18,17 @@ fn has(child: &Child, mask: &str, signal: Signal) -> bool {
     mask >> (signal.as_raw() - 1) & 1 != 0
 }
 
-/// Waits until a program catches signals.
+/// Waits until a program catches signals and sleeps: it waits for its input.
 fn catches(child: &Child) {
-    while !has(child, "SigCgt:", Signal::TERM) {
+    while !has(child, "SigCgt:", Signal::TERM) || !sleeps(child) {
         std::thread::yield_now();
     }
+}
+
+fn sleeps(child: &Child) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
+    let state = stat.rsplit(')').next();
+    state.is_some_and(|rest| rest.trim_start().starts_with('S'))
 }
 
 /// Sends a signal, and returns the program's exit code.
