@@ -49,16 +49,20 @@ pub(super) fn count_past_end(file: &File, tables: &Tables, len: u64) -> Result<b
     let mut block = vec![0; 1 << cluster_bits];
     for number in first / in_block..table_len / 8 {
         let mut entry = [0; 8];
-        read(file, table + number * 8, &mut entry)?;
+        read(
+            file,
+            table.saturating_add(number.saturating_mul(8)),
+            &mut entry,
+        )?;
         let at = u64::from_be_bytes(entry) & OFFSET;
         if at == 0 {
             continue;
         }
-        if at + block.len() as u64 > len {
+        if at.saturating_add(block.len() as u64) > len {
             return Ok(true);
         }
         read(file, at, &mut block)?;
-        let bit = first.saturating_sub(number * in_block) * u64::from(count_bits);
+        let bit = first.saturating_sub(number.saturating_mul(in_block)) * u64::from(count_bits);
         let (byte, bits_before) = ((bit / 8) as usize, bit % 8);
         let mut counts = block.get(byte..).unwrap_or_default().iter();
         let starts = counts.next().is_some_and(|b| b >> bits_before != 0);
